@@ -1,0 +1,237 @@
+//! Names and handles. A *name* is what RocketMQ calls a thing (a topic, a broker); a *handle* is a
+//! small copyable number the machine gives it, with a generation so that late events about an
+//! earlier owner of the slot miss instead of hitting the wrong one.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::borrow::Borrow;
+use core::cmp::Ordering;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Takes the text as it is; checks belong to the configuration.
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        /// Java's order: 16-bit code units, not code points.
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                java_order(&self.0, &other.0)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// A topic, with every prefix it has on the wire (`%RETRY%group` is a topic too).
+    Topic
+}
+name! {
+    /// A consumer group: the members that share the work of its topics.
+    ConsumerGroup
+}
+name! {
+    /// A broker's stable name; its address may change, its name does not.
+    BrokerName
+}
+name! {
+    /// One member of a group, `ip@instance` for a Java client; opaque text for the broker.
+    ClientId
+}
+
+/// Compares two strings as Java's `String.compareTo` does, by 16-bit code units.
+///
+/// Every member of a group sorts queues and client ids alone, so all of them must agree on the
+/// order. UTF-8 byte order differs from it for characters beyond U+FFFF.
+#[must_use]
+pub fn java_order(left: &str, right: &str) -> Ordering {
+    if left.is_ascii() && right.is_ascii() {
+        return left.as_bytes().cmp(right.as_bytes());
+    }
+    left.encode_utf16().cmp(right.encode_utf16())
+}
+
+/// Index of a queue within one topic of one broker.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct QueueId(pub i32);
+
+/// A position in a message queue: the offset of a message, or of the next one to fetch or commit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct QueueOffset(pub i64);
+
+/// A message's position in the broker's commit log; what a send back asks for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PhysicalOffset(pub i64);
+
+macro_rules! show_as_number {
+    ($($name:ident)*) => {$(
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+    )*};
+}
+show_as_number!(QueueId QueueOffset PhysicalOffset);
+
+/// The name of a message queue: the unit of assignment, of pulling and of progress.
+///
+/// Ordered as rebalance sorts queues: by topic, broker name and id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MessageQueue {
+    /// The topic the queue belongs to.
+    pub topic: Topic,
+    /// The broker that stores it.
+    pub broker: BrokerName,
+    /// Its index there.
+    pub id: QueueId,
+}
+
+impl fmt::Display for MessageQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.topic, self.broker, self.id)
+    }
+}
+
+impl fmt::Debug for MessageQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name {
+            /// Which place in the table.
+            pub slot: u32,
+            /// Which of the things that stood in that place, one after another.
+            pub generation: u32,
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({}.{})"), self.slot, self.generation)
+            }
+        }
+    };
+}
+
+handle! {
+    /// One life of a connection. A re-dial of the same address gets a new generation.
+    ConnId
+}
+handle! {
+    /// One consumer group of this client instance.
+    GroupKey
+}
+handle! {
+    /// One ownership record of a message queue.
+    QueueKey
+}
+
+/// Counts the ownerships of this client; never reset, never reused. What belongs to an earlier
+/// epoch is stale and changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Epoch(pub u64);
+
+/// Names one run of messages handed to the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ConsumeId {
+    /// The group that hands it out.
+    pub group: GroupKey,
+    /// The queue it came from.
+    pub queue: QueueKey,
+    /// Position of the run's first message in the queue's window, counted since the queue was
+    /// acquired.
+    pub seq: u64,
+}
+
+/// Names one request of the application, chosen by the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CallId(pub u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_as_java_sorts_them() {
+        // "0" < "@", so the longer address comes first: the trap of mixed groups.
+        assert!(ClientId::from("10.0.0.10@7") < ClientId::from("10.0.0.1@7"));
+        // A surrogate pair starts below U+FF5E although its code point is higher.
+        assert!(ClientId::from("😀") < ClientId::from("～"));
+        assert!(BrokerName::from("broker-10") < BrokerName::from("broker-2"));
+    }
+
+    #[test]
+    fn queues_sort_by_topic_then_broker_then_number() {
+        let queue = |topic: &str, broker: &str, id| MessageQueue {
+            topic: topic.into(),
+            broker: broker.into(),
+            id: QueueId(id),
+        };
+        assert!(queue("a", "z", 9) < queue("b", "a", 0));
+        assert!(queue("a", "a", 9) < queue("a", "b", 0));
+        assert!(queue("a", "a", 2) < queue("a", "a", 10));
+    }
+}
