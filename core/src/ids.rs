@@ -157,6 +157,85 @@ impl fmt::Debug for MessageQueue {
     }
 }
 
+/// Where a peer listens: a host name or address that nobody resolved yet, and a port.
+///
+/// A name server or broker is known by this value, whatever connection currently leads to it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PeerAddr {
+    host: Arc<str>,
+    port: u16,
+}
+
+/// Why a text is not `host:port`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerAddrError {
+    /// There is no colon, or nothing before it.
+    #[error("an address is written host:port")]
+    NoHost,
+    /// What follows the last colon is not a port number.
+    #[error("the port must be a number from 1 to 65535")]
+    BadPort,
+}
+
+impl PeerAddr {
+    /// An address from its parts. An IPv6 host is given without brackets.
+    pub fn new(host: impl Into<Arc<str>>, port: u16) -> Self {
+        Self {
+            host: host.into(),
+            port,
+        }
+    }
+
+    /// The host, as configured or as the name server registered it.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl core::str::FromStr for PeerAddr {
+    type Err = PeerAddrError;
+
+    /// Reads `host:port`; the last colon separates, brackets round an IPv6 host are taken off.
+    fn from_str(text: &str) -> Result<Self, PeerAddrError> {
+        let (host, port) = text.trim().rsplit_once(':').ok_or(PeerAddrError::NoHost)?;
+        let host = host
+            .strip_prefix('[')
+            .and_then(|h| h.strip_suffix(']'))
+            .unwrap_or(host);
+        if host.is_empty() || host.contains(char::is_whitespace) {
+            return Err(PeerAddrError::NoHost);
+        }
+        match port.parse::<u16>() {
+            Ok(port) if port > 0 => Ok(Self::new(host, port)),
+            _ => Err(PeerAddrError::BadPort),
+        }
+    }
+}
+
+impl fmt::Display for PeerAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Debug for PeerAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -199,11 +278,8 @@ pub struct Epoch(pub u64);
 pub struct ConsumeId {
     /// The group that hands it out.
     pub group: GroupKey,
-    /// The queue it came from.
-    pub queue: QueueKey,
-    /// Position of the run's first message in the queue's window, counted since the queue was
-    /// acquired.
-    pub seq: u64,
+    /// Counts the runs of that group; never reused.
+    pub run: u64,
 }
 
 /// Names one request of the application, chosen by the caller.
@@ -212,6 +288,8 @@ pub struct CallId(pub u64);
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString as _;
+
     use super::*;
 
     #[test]
@@ -221,6 +299,28 @@ mod tests {
         // A surrogate pair starts below U+FF5E although its code point is higher.
         assert!(ClientId::from("😀") < ClientId::from("～"));
         assert!(BrokerName::from("broker-10") < BrokerName::from("broker-2"));
+    }
+
+    #[test]
+    fn addresses_are_host_and_port() {
+        for (text, host, port) in [
+            ("127.0.0.1:9876", "127.0.0.1", 9876),
+            ("[::1]:1", "::1", 1),
+            (" ns.local:65535 ", "ns.local", 65535),
+        ] {
+            let addr: PeerAddr = text.parse().unwrap();
+            assert_eq!((addr.host(), addr.port()), (host, port));
+        }
+        for (text, error) in [
+            ("localhost", PeerAddrError::NoHost),
+            (":9876", PeerAddrError::NoHost),
+            ("a b:1", PeerAddrError::NoHost),
+            ("a:0", PeerAddrError::BadPort),
+            ("a:65536", PeerAddrError::BadPort),
+        ] {
+            assert_eq!(text.parse::<PeerAddr>(), Err(error));
+        }
+        assert_eq!("[::1]:1".parse::<PeerAddr>().unwrap().to_string(), "[::1]:1");
     }
 
     #[test]

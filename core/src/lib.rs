@@ -8,8 +8,16 @@
 
 extern crate alloc;
 
+pub mod action;
 pub mod allocate;
+pub mod config;
+pub mod consumer;
+pub mod event;
 pub mod ids;
 pub mod message;
+pub mod notice;
+mod rpc;
+pub mod status;
+pub mod step;
 pub mod time;
 pub mod wire;

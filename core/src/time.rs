@@ -95,6 +95,18 @@ impl WallTime {
     pub const fn as_unix_millis(self) -> i64 {
         self.0
     }
+
+    /// This much later; saturates.
+    #[must_use]
+    pub const fn plus(self, later: Duration) -> Self {
+        let millis = later.as_millis();
+        let millis = if millis > i64::MAX as u128 {
+            i64::MAX
+        } else {
+            millis as i64
+        };
+        Self(self.0.saturating_add(millis))
+    }
 }
 
 impl Add<Duration> for WallTime {

@@ -1,0 +1,501 @@
+//! What a user can set. Every limit of the machine is here, with Java's name where Java has one.
+//!
+//! Values are checked once, when the machine or the group is created; afterwards they change only
+//! by events.
+
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::allocate::AllocateStrategy;
+use crate::ids::{ClientId, ConsumerGroup, PeerAddr, Topic};
+use crate::time::WallTime;
+use crate::wire::subscription::{ALL, Subscription};
+
+/// A setting that cannot be used: which one, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {why}")]
+pub struct ConfigError {
+    /// The setter's name.
+    pub key: &'static str,
+    /// What is wrong and what would be right.
+    pub why: String,
+}
+
+impl ConfigError {
+    fn new(key: &'static str, why: impl Into<String>) -> Self {
+        Self { key, why: why.into() }
+    }
+}
+
+/// Declares a config struct: private fields with defaults, a chained setter and a reader for each.
+macro_rules! settings {
+    (
+        $(#[$doc:meta])* $name:ident { $($req:ident: $reqty:ty),* }
+        $( $(#[$fdoc:meta])* $field:ident / $set:ident: $ty:ty = $default:expr; )*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        pub struct $name {
+            $(pub(crate) $req: $reqty,)*
+            $(pub(crate) $field: $ty,)*
+        }
+
+        impl $name {
+            fn with_defaults($($req: $reqty),*) -> Self {
+                Self { $($req,)* $($field: $default,)* }
+            }
+
+            $(
+                $(#[$fdoc])*
+                pub fn $set(&mut self, value: $ty) -> &mut Self {
+                    self.$field = value;
+                    self
+                }
+
+                #[doc = concat!("What [`Self::", stringify!($set), "`] set, or the default.")]
+                #[must_use]
+                pub fn $field(&self) -> &$ty {
+                    &self.$field
+                }
+            )*
+        }
+    };
+}
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+const MIB: u64 = 1 << 20;
+
+settings! {
+    /// One client instance: its identity, its name servers, and the clocks of everything its groups
+    /// share.
+    ClientConfig { client_id: ClientId, name_servers: Vec<PeerAddr> }
+
+    /// Rewrites addresses that a name server hands out but this machine cannot reach:
+    /// `(registered, reachable)`. Default: none.
+    address_map / set_address_map: Vec<(PeerAddr, PeerAddr)> = Vec::new();
+    /// How often the route of a known topic is asked again. Default 30 s (`pollNameServerInterval`).
+    route_interval / set_route_interval: Duration = secs(30);
+    /// How often the route of a topic is asked that is unknown, has lost a broker or whose broker's
+    /// link failed, during the first two minutes. Default 1 s; afterwards five times as long.
+    route_retry / set_route_retry: Duration = secs(1);
+    /// Gap between heartbeats to a broker. Default 30 s (`heartbeatBrokerInterval`); a broker forgets
+    /// a member after 120 s.
+    heartbeat_interval / set_heartbeat_interval: Duration = secs(30);
+    /// How long a request may take unless it has a time of its own. Default 3 s (`mqClientApiTimeout`).
+    request_timeout / set_request_timeout: Duration = secs(3);
+    /// How long an offset query, an offset commit and a send back may take. Default 5 s.
+    offset_timeout / set_offset_timeout: Duration = secs(5);
+    /// How long one attempt to connect may take. Default 3 s.
+    dial_timeout / set_dial_timeout: Duration = secs(3);
+    /// First pause between two attempts to connect; doubles up to [`Self::set_dial_backoff_max`].
+    /// Default 100 ms, ± 20 %.
+    dial_backoff / set_dial_backoff: Duration = millis(100);
+    /// Longest pause between attempts during the first five minutes of an outage. Default 1 s.
+    dial_backoff_max / set_dial_backoff_max: Duration = secs(1);
+    /// Longest pause between attempts after five minutes of outage. Default 10 s.
+    dial_backoff_long / set_dial_backoff_long: Duration = secs(10);
+    /// A link is closed when a request of it is past its deadline and no byte came since it was sent,
+    /// at the earliest this long after sending. Default 10 s.
+    silence_min / set_silence_min: Duration = secs(10);
+    /// Largest value of a frame's length word, in bytes. Default and largest: 16,777,212, what a
+    /// Java peer accepts.
+    frame_len_max / set_frame_len_max: u32 = 16_777_212;
+    /// Requests that may wait for answers on one link. Default 4,096; one more fails at once.
+    requests_per_link_max / set_requests_per_link_max: u32 = 4_096;
+    /// Bytes that may wait to be written to one slow peer. Default 16 MiB; a request beyond it fails
+    /// at once.
+    send_queue_bytes_max / set_send_queue_bytes_max: u64 = 16 * MIB;
+    /// The same notice about the same subject is repeated no more often than this. Default 10 s.
+    notice_interval / set_notice_interval: Duration = secs(10);
+}
+
+impl ClientConfig {
+    /// A client with its id, unique among all members of its groups, and the name servers to ask.
+    #[must_use]
+    pub fn new(client_id: ClientId, name_servers: Vec<PeerAddr>) -> Self {
+        Self::with_defaults(client_id, name_servers)
+    }
+
+    /// This member's id.
+    #[must_use]
+    pub const fn client_id(&self) -> &ClientId {
+        &self.client_id
+    }
+
+    /// The name servers.
+    #[must_use]
+    pub fn name_servers(&self) -> &[PeerAddr] {
+        &self.name_servers
+    }
+
+    /// # Errors
+    /// The first setting that cannot work, and why.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.client_id.as_str().trim().is_empty() {
+            return Err(ConfigError::new("client_id", "must not be blank"));
+        }
+        if self.client_id.as_str().len() > 1024 {
+            return Err(ConfigError::new("client_id", "must be at most 1024 bytes long"));
+        }
+        if self.name_servers.is_empty() {
+            return Err(ConfigError::new("name_servers", "give at least one as host:port"));
+        }
+        for (key, value) in [
+            ("route_interval", self.route_interval),
+            ("route_retry", self.route_retry),
+            ("heartbeat_interval", self.heartbeat_interval),
+            ("request_timeout", self.request_timeout),
+            ("offset_timeout", self.offset_timeout),
+            ("dial_timeout", self.dial_timeout),
+            ("dial_backoff", self.dial_backoff),
+            ("silence_min", self.silence_min),
+        ] {
+            if value < millis(1) || value > secs(3600) {
+                return Err(ConfigError::new(key, "must lie between 1 ms and 1 h"));
+            }
+        }
+        if self.heartbeat_interval > secs(60) {
+            return Err(ConfigError::new(
+                "heartbeat_interval",
+                "must be at most 60 s: a broker forgets a member after 120 s of silence",
+            ));
+        }
+        if self.dial_backoff > self.dial_backoff_max || self.dial_backoff_max > self.dial_backoff_long {
+            return Err(ConfigError::new(
+                "dial_backoff",
+                "dial_backoff, dial_backoff_max and dial_backoff_long must not decrease",
+            ));
+        }
+        if !(1024..=16_777_212).contains(&self.frame_len_max) {
+            return Err(ConfigError::new(
+                "frame_len_max",
+                "must lie between 1024 and 16777212",
+            ));
+        }
+        if self.requests_per_link_max == 0 || self.send_queue_bytes_max < 64 * 1024 {
+            return Err(ConfigError::new(
+                "requests_per_link_max",
+                "must be at least 1, and send_queue_bytes_max at least 65536",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Where a group starts in a queue for which no offset is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum StartAt {
+    /// Behind the newest message (`CONSUME_FROM_LAST_OFFSET`). Unlike Java this holds on young topics
+    /// too, see [`GroupConfig::set_latest_like_java`].
+    #[default]
+    Latest,
+    /// At the oldest message (`CONSUME_FROM_FIRST_OFFSET`).
+    Earliest,
+    /// At the first message stored at or after this time (`CONSUME_FROM_TIMESTAMP`).
+    Time(WallTime),
+}
+
+/// What happens to a message that this client cannot read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum UndecodablePolicy {
+    /// It is sent to the dead letter topic by its physical offset, then counts as settled.
+    #[default]
+    DeadLetter,
+    /// It is delivered; asking for its body gives the error.
+    Deliver,
+    /// It stays; progress does not pass it until somebody decides.
+    Hold,
+    /// It is dropped, with a notice.
+    Skip,
+}
+
+/// Who gets a message: one member of the group, or all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum MessageModel {
+    /// The members share the queues; offsets live on the brokers.
+    #[default]
+    Clustering,
+    /// Every member gets every queue; offsets live with the member. Not supported yet.
+    Broadcasting,
+}
+
+/// How deliveries of one queue relate to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ConsumeMode {
+    /// Messages of a queue are handled side by side.
+    #[default]
+    Concurrently,
+    /// One after another under a broker lock. Not supported yet.
+    Orderly,
+}
+
+settings! {
+    /// One consumer group of a client: what it reads, from where, and how much it may hold.
+    GroupConfig { group: ConsumerGroup, subscriptions: Vec<(Topic, String)> }
+
+    /// Clustering (default) or broadcasting (`messageModel`).
+    model / set_model: MessageModel = MessageModel::Clustering;
+    /// Concurrently (default) or orderly.
+    mode / set_mode: ConsumeMode = ConsumeMode::Concurrently;
+    /// Where to start when nothing is stored (`consumeFromWhere`). Default latest.
+    start_at / set_start_at: StartAt = StartAt::Latest;
+    /// Lets [`StartAt::Latest`] start at 0 on a young topic, as the Java client does. Default false.
+    latest_like_java / set_latest_like_java: bool = false;
+    /// How queues are shared (`allocateMessageQueueStrategy`). All members must use the same one.
+    strategy / set_strategy: AllocateStrategy = AllocateStrategy::Averagely;
+    /// Handler calls that may run at once (`consumeThreadMax`). Default 20, 1..=1000.
+    concurrency / set_concurrency: u32 = 20;
+    /// Most messages in one handler call (`consumeMessageBatchMaxSize`). Default 1, 1..=1024.
+    handler_batch / set_handler_batch: u32 = 1;
+    /// Messages asked for in one pull (`pullBatchSize`). Default 32, 1..=1024; brokers cap it at 32.
+    pull_batch / set_pull_batch: u32 = 32;
+    /// No pull for a queue that holds this many unfinished messages (`pullThresholdForQueue`).
+    /// Default 1000, 1..=65535.
+    queue_count_max / set_queue_count_max: u32 = 1000;
+    /// No pull for a queue that holds this many body bytes as stored (`pullThresholdSizeForQueue`).
+    /// Default 100 MiB.
+    queue_bytes_max / set_queue_bytes_max: u64 = 100 * MIB;
+    /// No pull for a queue whose highest fetched offset lies more than this above its lowest
+    /// unfinished one (`consumeConcurrentlyMaxSpan`). Default 2000, 1..=65535. It bounds what is
+    /// delivered again after a member died.
+    queue_span_max / set_queue_span_max: u32 = 2000;
+    /// Bytes of pull answers the whole group may hold; an empty queue may always take one answer.
+    /// Default 64 MiB.
+    buffer_bytes_max / set_buffer_bytes_max: u64 = 64 * MIB;
+    /// How long a broker holds a pull when there is no message (`brokerSuspendMaxTimeMillis`).
+    /// Default 15 s.
+    pull_hold / set_pull_hold: Duration = secs(15);
+    /// When an unanswered pull is given up (`consumerTimeoutMillisWhenSuspend`); must exceed
+    /// `pull_hold`, since a broker looks at held pulls every 5 s. Default 23 s.
+    pull_deadline / set_pull_deadline: Duration = secs(23);
+    /// First pause after a failed pull; doubles to [`Self::set_pull_retry_max`] while the failure is
+    /// of a permanent kind (`pullTimeDelayMillsWhenException`). Default 1 s.
+    pull_retry / set_pull_retry: Duration = secs(1);
+    /// Longest pause after failed pulls. Default 30 s.
+    pull_retry_max / set_pull_retry_max: Duration = secs(30);
+    /// Pause after a broker's flow control answer. Default 20 ms.
+    flow_control_pause / set_flow_control_pause: Duration = millis(20);
+    /// How often changed offsets are committed (`persistConsumerOffsetInterval`). Default 5 s.
+    commit_interval / set_commit_interval: Duration = secs(5);
+    /// The safety net under notifications: at the latest this long after the last one the group
+    /// rebalances. Default 20 s (`rocketmq.client.rebalance.waitInterval`).
+    rebalance_interval / set_rebalance_interval: Duration = secs(20);
+    /// How long notifications are collected before the group rebalances. Default and most: 50 ms.
+    notify_debounce / set_notify_debounce: Duration = millis(50);
+    /// How long running handlers of a revoked queue may finish with a commit. Default 250 ms, at most
+    /// 450 ms: a Java member asks for the offset when it acquires the queue and pulls 500 ms later.
+    revoke_grace / set_revoke_grace: Duration = millis(250);
+    /// How long to wait before asking for the offset of a queue that another member may still hold.
+    /// Default 500 ms; alone in the group there is no wait.
+    takeover_delay / set_takeover_delay: Duration = millis(500);
+    /// Deliveries of one message before it becomes a dead letter (`maxReconsumeTimes`). Default 16
+    /// retries, 0..=16 or more if the broker's group says so.
+    max_reconsume / set_max_reconsume: u32 = 16;
+    /// How long one delivery may take before its token is cancelled (`consumeTimeout`). Default 15 min.
+    delivery_deadline / set_delivery_deadline: Duration = secs(15 * 60);
+    /// How long a cancelled handler may still run before its future is dropped. Default 5 s.
+    cancel_grace / set_cancel_grace: Duration = secs(5);
+    /// How often a refused send back is tried again before the message is redelivered locally.
+    /// Default 2.
+    send_back_retries / set_send_back_retries: u32 = 2;
+    /// Pause before a message whose send back failed for good is delivered again here. Default 5 s.
+    local_retry / set_local_retry: Duration = secs(5);
+    /// What to do with messages that cannot be read. A compression this build does not know is
+    /// always held.
+    undecodable / set_undecodable: UndecodablePolicy = UndecodablePolicy::DeadLetter;
+    /// Whether a body whose checksum does not match is undecodable. Default false: it is delivered,
+    /// with a notice, because brokers do not guarantee the field on every path.
+    crc_reject / set_crc_reject: bool = false;
+}
+
+impl GroupConfig {
+    /// A group without subscriptions yet.
+    #[must_use]
+    pub fn new(group: ConsumerGroup) -> Self {
+        Self::with_defaults(group, Vec::new())
+    }
+
+    /// The group's name.
+    #[must_use]
+    pub const fn group(&self) -> &ConsumerGroup {
+        &self.group
+    }
+
+    /// Subscribes to a topic. An empty expression or `*` means every message; `a || b` messages
+    /// tagged so. Subscribing again to the same topic *replaces* its expression.
+    pub fn subscribe(&mut self, topic: Topic, expression: impl Into<String>) -> &mut Self {
+        self.subscriptions.push((topic, expression.into()));
+        self
+    }
+
+    /// The subscriptions in the order they were made.
+    #[must_use]
+    pub fn subscriptions(&self) -> &[(Topic, String)] {
+        &self.subscriptions
+    }
+
+    /// # Errors
+    /// The first setting that cannot work, and why.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        check_group_name(self.group.as_str())?;
+        if self.subscriptions.is_empty() {
+            return Err(ConfigError::new("subscribe", "subscribe to at least one topic"));
+        }
+        for (topic, expression) in &self.subscriptions {
+            check_name("subscribe", "topic", topic.as_str(), TOPIC_LEN_MAX)?;
+            check_expression(topic, expression)?;
+        }
+        if self.model == MessageModel::Broadcasting {
+            return Err(ConfigError::new("model", "broadcasting is not supported yet"));
+        }
+        if self.mode == ConsumeMode::Orderly {
+            return Err(ConfigError::new(
+                "mode",
+                "orderly consumption is not supported yet",
+            ));
+        }
+        check_range("concurrency", self.concurrency, 1, 1000)?;
+        check_range("handler_batch", self.handler_batch, 1, 1024)?;
+        check_range("pull_batch", self.pull_batch, 1, 1024)?;
+        check_range("queue_count_max", self.queue_count_max, 1, 65_535)?;
+        check_range("queue_span_max", self.queue_span_max, 1, 65_535)?;
+        if self.queue_bytes_max == 0 || self.buffer_bytes_max == 0 {
+            return Err(ConfigError::new("queue_bytes_max", "byte limits must be above 0"));
+        }
+        check_range("max_reconsume", self.max_reconsume, 0, i32::MAX.unsigned_abs())?;
+        self.check_times()
+    }
+
+    fn check_times(&self) -> Result<(), ConfigError> {
+        if self.pull_deadline <= self.pull_hold {
+            return Err(ConfigError::new(
+                "pull_deadline",
+                "pull_deadline must be longer than pull_hold: a broker answers a held pull at the end of \
+                 the hold and up to 5 s later",
+            ));
+        }
+        if self.notify_debounce > millis(50) {
+            return Err(ConfigError::new("notify_debounce", "must be at most 50 ms"));
+        }
+        if self.revoke_grace > millis(450) {
+            return Err(ConfigError::new(
+                "revoke_grace",
+                "must be at most 450 ms: a Java member pulls 500 ms after it asked for the offset",
+            ));
+        }
+        for (key, value, least, most) in [
+            ("pull_hold", self.pull_hold, millis(1), secs(3600)),
+            ("pull_deadline", self.pull_deadline, millis(2), secs(7200)),
+            ("pull_retry", self.pull_retry, millis(1), self.pull_retry_max),
+            ("pull_retry_max", self.pull_retry_max, millis(1), secs(3600)),
+            ("flow_control_pause", self.flow_control_pause, millis(1), secs(60)),
+            ("commit_interval", self.commit_interval, millis(10), secs(3600)),
+            (
+                "rebalance_interval",
+                self.rebalance_interval,
+                millis(100),
+                secs(3600),
+            ),
+            ("takeover_delay", self.takeover_delay, Duration::ZERO, secs(60)),
+            (
+                "delivery_deadline",
+                self.delivery_deadline,
+                millis(1),
+                secs(30 * 24 * 3600),
+            ),
+            ("cancel_grace", self.cancel_grace, millis(1), secs(3600)),
+            ("local_retry", self.local_retry, millis(1), secs(3600)),
+        ] {
+            if value < least || value > most {
+                let why = alloc::format!("must lie between {least:?} and {most:?}");
+                return Err(ConfigError::new(key, why));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Longest name of a user's topic, in bytes.
+pub const TOPIC_LEN_MAX: usize = 127;
+
+/// Longest name of a consumer group, in bytes: `%RETRY%` and the name make a topic.
+pub const GROUP_LEN_MAX: usize = 120;
+
+/// # Errors
+/// Why a broker would not take the name.
+pub fn check_group_name(name: &str) -> Result<(), ConfigError> {
+    check_name("group", "group", name, GROUP_LEN_MAX)?;
+    if name == "DEFAULT_CONSUMER" {
+        return Err(ConfigError::new(
+            "group",
+            "DEFAULT_CONSUMER is reserved; choose a name of your own",
+        ));
+    }
+    Ok(())
+}
+
+fn check_name(key: &'static str, what: &str, name: &str, len_max: usize) -> Result<(), ConfigError> {
+    if name.trim().is_empty() {
+        return Err(ConfigError::new(
+            key,
+            alloc::format!("the {what} must not be blank"),
+        ));
+    }
+    if name.len() > len_max {
+        let why = alloc::format!(
+            "the {what} {name:?} has {} bytes, at most {len_max} are allowed",
+            name.len()
+        );
+        return Err(ConfigError::new(key, why));
+    }
+    let legal = |c: char| c.is_ascii_alphanumeric() || "%|-_".contains(c);
+    if let Some(bad) = name.chars().find(|c| !legal(*c)) {
+        let why = alloc::format!(
+            "the {what} {name:?} contains {bad:?}; letters, digits, %, |, - and _ are allowed"
+        );
+        return Err(ConfigError::new(key, why));
+    }
+    Ok(())
+}
+
+fn check_expression(topic: &Topic, expression: &str) -> Result<(), ConfigError> {
+    let refuse = |why: String| {
+        Err(ConfigError::new(
+            "subscribe",
+            alloc::format!("topic {topic}: {why}"),
+        ))
+    };
+    let subscription = match Subscription::tagged(topic.clone(), expression) {
+        Ok(subscription) => subscription,
+        Err(error) => return refuse(error.to_string()),
+    };
+    // Java accepts blanks and then nothing ever matches; nobody means that.
+    if subscription.expression != ALL && subscription.tags.is_empty() {
+        return refuse("the expression names no tag; use * for every message".to_string());
+    }
+    Ok(())
+}
+
+fn check_range(key: &'static str, value: u32, least: u32, most: u32) -> Result<(), ConfigError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError::new(
+        key,
+        alloc::format!("{value} is out of range, use {least} to {most}"),
+    ))
+}

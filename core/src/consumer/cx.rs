@@ -1,0 +1,249 @@
+//! The ground of the consumer: names of its timers, what its parts may touch, and what they wish
+//! from the floor above them.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use crate::action::{Action, AppAction};
+use bytes::Bytes;
+
+use crate::ids::{BrokerName, CallId, ConsumerGroup, GroupKey, PeerAddr, QueueKey, QueueOffset, Topic};
+use crate::notice::NoticeKind;
+use crate::rpc::RpcTimer;
+use crate::status::Counters;
+use crate::step::{self, Outbox, Rng, Timers};
+use crate::time::{Instant, WallTime};
+use crate::wire::frame::{FrameError, HeaderForm};
+use crate::wire::request::heartbeat::UnregisterRequest;
+use crate::wire::request::members::MemberListRequest;
+use crate::wire::request::offsets::{
+    CommitOffsetRequest, MaxOffsetRequest, MinOffsetRequest, QueryOffsetRequest, SearchOffsetRequest,
+};
+use crate::wire::request::pull::PullRequest;
+use crate::wire::request::route::RouteRequest;
+use crate::wire::request::send_back::SendBackRequest;
+use crate::wire::request::{Request, encode_request};
+
+/// Every timer of a client.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TimerKey {
+    /// A link's or a request's.
+    Rpc(RpcTimer),
+    /// The route of a topic is asked again.
+    Route(Topic),
+    /// A broker is told again that we live.
+    Heartbeat(PeerAddr),
+    /// A group's.
+    Group(GroupKey, GroupTimer),
+    /// A queue's.
+    Queue(GroupKey, QueueKey, QueueTimer),
+}
+
+/// Timers of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum GroupTimer {
+    /// Compute the share again.
+    Rebalance,
+    /// Commit what has changed.
+    Commit,
+    /// Try a send back again, or deliver its message again here.
+    SendBack(u64),
+    /// The end of the drain, of the last commits, or of the farewell.
+    Phase,
+}
+
+/// Timers of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum QueueTimer {
+    /// The wait before asking for the offset, or before asking again.
+    Acquire,
+    /// The pause before the next pull.
+    Pull,
+    /// The oldest delivery's deadline.
+    Delivery,
+    /// The end of the revoke grace.
+    Grace,
+}
+
+impl From<RpcTimer> for TimerKey {
+    fn from(timer: RpcTimer) -> Self {
+        Self::Rpc(timer)
+    }
+}
+
+/// What an answer is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Route(Topic),
+    Heartbeat {
+        addr: PeerAddr,
+        revision: u64,
+    },
+    Unregister(GroupKey),
+    Members {
+        group: GroupKey,
+        round: u64,
+        broker: BrokerName,
+    },
+    Queue {
+        group: GroupKey,
+        queue: QueueKey,
+        ask: QueueAsk,
+    },
+    SendBack {
+        group: GroupKey,
+        back: u64,
+    },
+    Call(CallId),
+}
+
+/// What a queue has asked its broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueAsk {
+    /// Messages.
+    Pull { serial: u64 },
+    /// The stored offset, to start from it.
+    StoredOffset,
+    /// Where to start when nothing is stored.
+    StartOffset,
+    /// To store this offset.
+    Commit(QueueOffset),
+    /// The stored offset once more, while giving the queue back.
+    Recheck,
+}
+
+/// A request one of the parts wants sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) to: Destination,
+    pub(crate) body: QuestionBody,
+    pub(crate) timeout: Duration,
+    pub(crate) purpose: Purpose,
+}
+
+/// Whom to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// The name server whose turn it is.
+    NameServer,
+    /// A broker by name.
+    Broker(BrokerName, Replica),
+    /// Exactly this address.
+    Address(PeerAddr),
+}
+
+/// Which replica of a broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replica {
+    /// Only the master.
+    Master,
+    /// The master, or a slave to read from while it is away.
+    MasterElseSlave,
+    /// The one that was suggested, else any.
+    Suggested(i64),
+}
+
+/// What is asked. One variant per kind of request; encoded when the link is known.
+#[derive(Clone, Debug)]
+pub(crate) enum QuestionBody {
+    Route(RouteRequest),
+    Members(MemberListRequest),
+    Pull(PullRequest),
+    StoredOffset(QueryOffsetRequest),
+    MinOffset(MinOffsetRequest),
+    MaxOffset(MaxOffsetRequest),
+    OffsetAt(SearchOffsetRequest),
+    Commit(CommitOffsetRequest),
+    SendBack(SendBackRequest),
+    Unregister(UnregisterRequest),
+}
+
+impl QuestionBody {
+    pub(crate) fn encode(&self, opaque: i32) -> Result<Bytes, FrameError> {
+        fn write<R: Request>(opaque: i32, request: &R) -> Result<Bytes, FrameError> {
+            encode_request(HeaderForm::Json, opaque, false, request)
+        }
+        match self {
+            Self::Route(request) => write(opaque, request),
+            Self::Members(request) => write(opaque, request),
+            Self::Pull(request) => write(opaque, request),
+            Self::StoredOffset(request) => write(opaque, request),
+            Self::MinOffset(request) => write(opaque, request),
+            Self::MaxOffset(request) => write(opaque, request),
+            Self::OffsetAt(request) => write(opaque, request),
+            Self::Commit(request) => write(opaque, request),
+            Self::SendBack(request) => write(opaque, request),
+            Self::Unregister(request) => write(opaque, request),
+        }
+    }
+}
+
+/// What a part wishes from the floors above it. Taken in order, within the same event.
+#[derive(Clone, Debug)]
+pub(crate) enum Wish {
+    /// Send this.
+    Ask(Question),
+    /// Tell a broker that we live, with this revision of our subscriptions.
+    Beat { addr: PeerAddr, revision: u64 },
+    /// A broker has acknowledged the newest subscriptions: what waited for it may go on. `new` when it
+    /// is the first time on this connection.
+    BrokerReady { broker: BrokerName, new: bool },
+    /// A broker seems not to know us well enough.
+    TellAgain(BrokerName),
+    /// A broker's answer contradicts the route of a topic.
+    RouteSuspect(Topic),
+    /// A group's subscriptions have changed: every broker must hear of it.
+    Subscriptions(GroupKey),
+    /// The route of a topic has changed.
+    Route(Topic),
+    /// The brokers are to be told that a group leaves.
+    Leave(GroupKey),
+    /// A group has ended.
+    Stopped(GroupKey),
+    /// Somebody should see this.
+    Notice(Option<ConsumerGroup>, NoticeKind),
+}
+
+/// Everything a part may touch.
+pub(crate) struct Cx<'a> {
+    pub(crate) now: Instant,
+    pub(crate) wall: WallTime,
+    pub(crate) timers: &'a mut Timers<TimerKey>,
+    pub(crate) out: &'a mut Outbox<Action>,
+    pub(crate) rng: &'a mut Rng,
+    pub(crate) wishes: &'a mut VecDeque<Wish>,
+    pub(crate) counters: &'a mut Counters,
+}
+
+impl Cx<'_> {
+    /// The part of it that `rpc` knows.
+    pub(crate) const fn step(&mut self) -> step::Cx<'_, TimerKey, Action> {
+        step::Cx {
+            now: self.now,
+            timers: self.timers,
+            out: self.out,
+            rng: self.rng,
+        }
+    }
+
+    pub(crate) fn tell(&mut self, action: AppAction) {
+        self.out.push(action);
+    }
+
+    pub(crate) fn ask(&mut self, to: Destination, body: QuestionBody, timeout: Duration, purpose: Purpose) {
+        self.wishes.push_back(Wish::Ask(Question {
+            to,
+            body,
+            timeout,
+            purpose,
+        }));
+    }
+
+    pub(crate) fn notice(&mut self, group: &ConsumerGroup, kind: NoticeKind) {
+        self.wishes.push_back(Wish::Notice(Some(group.clone()), kind));
+    }
+
+    pub(crate) fn client_notice(&mut self, kind: NoticeKind) {
+        self.wishes.push_back(Wish::Notice(None, kind));
+    }
+}

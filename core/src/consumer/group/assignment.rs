@@ -1,0 +1,425 @@
+//! Which queues are ours: rounds of asking for the members, the share that follows, and how a queue
+//! comes and goes.
+//= rocketmq: RebalanceImpl.rebalanceByTopic type=differs
+//  reason: the member list is asked only of a broker that knows us; an id that is listed several times
+//  owns the shares of all its places.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::action::{AppAction, CallError};
+use crate::allocate::{positions_of, sort_members};
+use crate::config::StartAt;
+use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, QueueAsk, Replica, Wish};
+use crate::consumer::peers::Peers;
+use crate::ids::{BrokerName, ClientId, ConsumeId, MessageQueue, QueueKey, QueueOffset, Topic};
+use crate::notice::NoticeKind;
+use crate::status::GroupPhase;
+use crate::wire::code::ResponseCode;
+use crate::wire::request::members::MemberListRequest;
+use crate::wire::request::offsets::{Boundary, MaxOffsetRequest, MinOffsetRequest, SearchOffsetRequest};
+
+use super::Group;
+use super::queue::Queue;
+
+/// Pause before a failed question for an offset is asked again.
+const ACQUIRE_RETRY: Duration = Duration::from_secs(1);
+
+impl Group {
+    /// Asks one broker for each topic for the members.
+    pub(super) fn begin_rebalance(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
+        if self.phase != GroupPhase::Running || self.rebalance.is_running() {
+            return;
+        }
+        let mut asked: BTreeMap<BrokerName, Vec<Topic>> = BTreeMap::new();
+        let topics: Vec<Topic> = self.topics().cloned().collect();
+        for topic in topics {
+            match peers.routes.queues(&topic) {
+                // Unknown is not empty: what we have of it we keep.
+                None => {}
+                Some(queues) if queues.is_empty() => self.apply_share(cx, peers, &topic, Vec::new(), false),
+                Some(_) => {
+                    if let Some(speaker) = peers.speaker(&topic) {
+                        asked.entry(speaker).or_default().push(topic);
+                    }
+                }
+            }
+        }
+        let brokers: Vec<BrokerName> = asked.keys().cloned().collect();
+        let round = self.rebalance.begin(asked);
+        for broker in brokers {
+            let purpose = Purpose::Members {
+                group: self.key,
+                round,
+                broker: broker.clone(),
+            };
+            let body = QuestionBody::Members(MemberListRequest {
+                group: self.name.clone(),
+            });
+            let to = Destination::Broker(broker, Replica::MasterElseSlave);
+            cx.ask(to, body, self.request_timeout, purpose);
+        }
+        self.settle_rebalance(cx);
+    }
+
+    fn settle_rebalance(&mut self, cx: &mut Cx<'_>) {
+        self.rebalance
+            .settle(cx, self.config.notify_debounce, self.config.rebalance_interval);
+    }
+
+    /// A broker has named the members, or failed to.
+    pub(crate) fn on_members(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        round: u64,
+        broker: &BrokerName,
+        answer: Result<Vec<ClientId>, CallError>,
+    ) {
+        let Some(topics) = self.rebalance.answered(round, broker) else {
+            cx.counters.stale_answers += 1;
+            return;
+        };
+        match answer {
+            Ok(members) => self.on_member_list(cx, peers, broker, &topics, members),
+            Err(error) => {
+                self.rebalance.incomplete();
+                // "No consumer for this group": the broker has forgotten us.
+                if matches!(error, CallError::Broker { .. }) {
+                    cx.wishes.push_back(Wish::TellAgain(broker.clone()));
+                }
+            }
+        }
+        self.settle_rebalance(cx);
+        self.tell_if_ready(cx, peers);
+    }
+
+    fn on_member_list(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        broker: &BrokerName,
+        topics: &[Topic],
+        mut members: Vec<ClientId>,
+    ) {
+        sort_members(&mut members);
+        self.rebalance.learn_members(&members);
+        let times = positions_of(&self.client_id, &members).count();
+        if times == 0 {
+            cx.notice(
+                &self.name,
+                NoticeKind::NotInMemberList {
+                    broker: broker.clone(),
+                },
+            );
+            cx.wishes.push_back(Wish::TellAgain(broker.clone()));
+            self.rebalance.incomplete();
+        }
+        // Mostly our own former connection that the broker has not missed yet; else another process
+        // that took our name.
+        if times > 1 && !peers.beats.was_redialled(cx.now) {
+            let times = u32::try_from(times).unwrap_or(u32::MAX);
+            cx.notice(
+                &self.name,
+                NoticeKind::OwnIdRepeated {
+                    times,
+                    broker: broker.clone(),
+                },
+            );
+        }
+        let others = members.iter().any(|member| member != &self.client_id);
+        for topic in topics {
+            let Some(queues) = peers.routes.queues(topic) else {
+                continue;
+            };
+            match self
+                .config
+                .strategy
+                .allocate_all(queues, &members, &self.client_id)
+            {
+                Ok(share) => self.apply_share(cx, peers, topic, share, others),
+                Err(_) => self.rebalance.incomplete(),
+            }
+        }
+    }
+
+    /// Gives back what is not ours any more and takes what is.
+    fn apply_share(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        topic: &Topic,
+        share: Vec<MessageQueue>,
+        others: bool,
+    ) {
+        let share: BTreeSet<MessageQueue> = share.into_iter().collect();
+        let lost: Vec<MessageQueue> = self
+            .by_name
+            .keys()
+            .filter(|q| &q.topic == topic && !share.contains(*q))
+            .cloned()
+            .collect();
+        let won: Vec<MessageQueue> = share
+            .into_iter()
+            .filter(|q| !self.by_name.contains_key(q))
+            .collect();
+        if lost.is_empty() && won.is_empty() {
+            return;
+        }
+        self.rebalance.changed_something();
+        self.raise_version(cx, topic);
+        for name in lost {
+            if let Some(key) = self.by_name.remove(&name) {
+                self.revoke(cx, key);
+            }
+        }
+        for name in won {
+            self.acquire(cx, peers, name, others);
+        }
+    }
+
+    fn acquire(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, name: MessageQueue, others: bool) {
+        let key = self.insert_queue(cx, name);
+        if others {
+            let config = &self.config;
+            if let Some(queue) = self.queues.get_mut(key) {
+                queue.wait_for_former_owner(cx, config);
+            }
+        } else {
+            self.ask_stored(cx, peers, key);
+        }
+    }
+
+    /// Begins a new ownership.
+    pub(super) fn insert_queue(&mut self, cx: &Cx<'_>, name: MessageQueue) -> QueueKey {
+        let (group, epoch, now) = (self.key, self.next_epoch(), cx.now);
+        let is_retry = name.topic == self.retry_topic;
+        let key = self
+            .queues
+            .insert_with(|key| Queue::new(key, group, name.clone(), epoch, is_retry, now));
+        self.by_name.insert(name, key);
+        key
+    }
+
+    pub(super) fn ask_stored(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey) {
+        let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_acquiring()) else {
+            return;
+        };
+        // The offset may be asked before the newest subscription is known there.
+        let (broker, _) = peers.readiness(&queue.name.broker, Replica::MasterElseSlave, 0);
+        queue.ask_stored(cx, &self.config, broker, self.offset_timeout);
+    }
+
+    /// The broker told the stored offset, or that there is none, or nothing.
+    pub(crate) fn on_stored_offset(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        key: QueueKey,
+        answer: Result<Option<QueueOffset>, CallError>,
+    ) {
+        let Some(queue) = self
+            .queues
+            .get_mut(key)
+            .filter(|queue| queue.is_asking(QueueAsk::StoredOffset))
+        else {
+            cx.counters.stale_answers += 1;
+            return;
+        };
+        match answer {
+            Ok(Some(offset)) => self.own(cx, peers, key, offset, Some(offset)),
+            Ok(None) => {
+                let reference = queue.reference();
+                // A message on the retry topic was sent there by this group: none may be skipped.
+                let body = match self.config.start_at {
+                    StartAt::Latest if !queue.is_retry => QuestionBody::MaxOffset(MaxOffsetRequest {
+                        queue: reference,
+                        committed: None,
+                    }),
+                    StartAt::Time(timestamp) if !queue.is_retry => {
+                        QuestionBody::OffsetAt(SearchOffsetRequest {
+                            queue: reference,
+                            timestamp,
+                            boundary: Some(Boundary::Lower),
+                        })
+                    }
+                    StartAt::Latest | StartAt::Earliest | StartAt::Time(_) => {
+                        QuestionBody::MinOffset(MinOffsetRequest { queue: reference })
+                    }
+                };
+                queue.ask_start(cx, body, self.offset_timeout);
+            }
+            Err(error) => self.acquire_failed(cx, key, "query offset", &error),
+        }
+    }
+
+    /// The broker told where to start.
+    pub(crate) fn on_start_offset(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        key: QueueKey,
+        answer: Result<QueueOffset, CallError>,
+    ) {
+        if !self
+            .queues
+            .get(key)
+            .is_some_and(|queue| queue.is_asking(QueueAsk::StartOffset))
+        {
+            cx.counters.stale_answers += 1;
+            return;
+        }
+        match answer {
+            Ok(offset) => self.own(cx, peers, key, offset, None),
+            Err(error) => self.acquire_failed(cx, key, "find start offset", &error),
+        }
+    }
+
+    fn acquire_failed(&mut self, cx: &mut Cx<'_>, key: QueueKey, request: &'static str, error: &CallError) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        queue.acquire_later(cx, ACQUIRE_RETRY);
+        let by = queue.name.broker.clone();
+        if let CallError::Broker { code, remark } = error
+            && *code != ResponseCode::SYSTEM_BUSY.0
+        {
+            self.refused(cx, &by, request, *code, remark);
+        }
+    }
+
+    /// The start is known. One that was chosen and not stored is committed at once, or a crash before
+    /// the first progress would choose again and skip messages.
+    pub(super) fn own(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        key: QueueKey,
+        start: QueueOffset,
+        stored: Option<QueueOffset>,
+    ) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        queue.own(cx, start, stored);
+        let kind = NoticeKind::Assigned {
+            queue: queue.name.clone(),
+            epoch: queue.epoch,
+            from: start,
+        };
+        cx.notice(&self.name, kind);
+        if stored.is_none() {
+            queue.commit_if_due(cx, &self.name, self.offset_timeout);
+        }
+        self.pump(cx, peers, key);
+        self.tell_if_ready(cx, peers);
+    }
+
+    /// Gives a queue back. What no handler has begun is withdrawn.
+    pub(super) fn revoke(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        if queue.is_acquiring() {
+            queue.disarm(cx);
+            self.queues.remove(key);
+            return;
+        }
+        queue.revoke(cx, &self.config, self.offset_timeout);
+        self.withdraw(cx, key);
+        self.bury_if_gone(cx, key);
+    }
+
+    pub(super) fn withdraw(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
+        for run in self.dispatch.runs_of(key) {
+            cx.tell(AppAction::Withdraw {
+                id: ConsumeId { group: self.key, run },
+            });
+        }
+    }
+
+    /// The broker told what it has while we give a queue back.
+    pub(crate) fn on_recheck(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        answer: Result<Option<QueueOffset>, CallError>,
+    ) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            cx.counters.stale_answers += 1;
+            return;
+        };
+        // Not knowing what it has is reason enough not to write.
+        queue.rechecked(cx, &self.name, answer.unwrap_or(None), self.offset_timeout);
+        self.bury_if_gone(cx, key);
+    }
+
+    /// The broker has stored an offset, or not.
+    pub(crate) fn on_committed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        offset: QueueOffset,
+        answer: Result<(), CallError>,
+    ) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            cx.counters.stale_answers += 1;
+            return;
+        };
+        let name = queue.name.clone();
+        let Some(tenure) = queue.tenure_mut() else { return };
+        match answer {
+            Ok(()) => {
+                if tenure.progress.acknowledged() != Some(offset) {
+                    cx.notice(&self.name, NoticeKind::Committed { queue: name, offset });
+                }
+                tenure.progress.acknowledged_at(offset, cx.now);
+            }
+            Err(error) => {
+                tenure.progress.failed();
+                let why = alloc::format!("{error}");
+                cx.notice(
+                    &self.name,
+                    NoticeKind::CommitFailed {
+                        queue: name,
+                        offset,
+                        why,
+                    },
+                );
+            }
+        }
+        self.bury_if_gone(cx, key);
+        self.check_last_commits(cx);
+    }
+
+    /// Forgets a queue when nothing of it is awaited any more.
+    pub(super) fn bury_if_gone(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
+        if self.queues.get(key).is_some_and(Queue::is_gone) {
+            self.bury(cx, key);
+            self.check_drained(cx);
+        }
+    }
+
+    /// Ends an ownership: nothing that comes for it finds anything.
+    pub(super) fn bury(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
+        let Some(queue) = self.queues.remove(key) else {
+            return;
+        };
+        queue.disarm(cx);
+        for back in self.send_backs.forget(key) {
+            cx.timers
+                .cancel(self.timer(crate::consumer::cx::GroupTimer::SendBack(back)));
+        }
+        let committed = queue.tenure().and_then(|tenure| {
+            self.buffer_bytes = self.buffer_bytes.saturating_sub(tenure.window.buffer_bytes());
+            tenure.progress.acknowledged()
+        });
+        let kind = NoticeKind::Revoked {
+            queue: queue.name.clone(),
+            epoch: queue.epoch,
+            committed,
+        };
+        cx.notice(&self.name, kind);
+    }
+}

@@ -1,0 +1,154 @@
+//! The way out: stop delivering, let handlers finish, commit, tell the brokers.
+//!
+//! ```text
+//!  Running ─drain─► Draining ─handlers ended, or time is up─► Committing ─acknowledged─► Leaving ─► Stopped
+//! ```
+//!
+//! Nothing is committed before the handlers have ended, and nobody is told that we leave before the
+//! offsets are safe: the next owner of a queue asks for them at once.
+//= rocketmq: DefaultMQPushConsumerImpl.shutdown type=differs
+//  reason: drains before it commits, commits with acknowledgement before it unregisters.
+
+use core::time::Duration;
+
+use crate::action::AppAction;
+use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, Wish};
+use crate::ids::{ConsumeId, QueueKey};
+use crate::status::GroupPhase;
+
+use super::Group;
+use super::queue::Queue;
+
+impl Group {
+    /// Begins to leave. Doing so twice changes nothing.
+    pub(crate) fn drain(&mut self, cx: &mut Cx<'_>, drain: Duration) {
+        if self.phase != GroupPhase::Running {
+            return;
+        }
+        self.phase = GroupPhase::Draining;
+        self.rebalance.stop(cx);
+        for key in self.queues.keys() {
+            let Some(queue) = self.queues.get_mut(key) else {
+                continue;
+            };
+            if queue.is_acquiring() {
+                let name = queue.name.clone();
+                queue.disarm(cx);
+                self.queues.remove(key);
+                self.by_name.remove(&name);
+            } else if let Some(tenure) = queue.tenure_mut() {
+                tenure.pull.stop(cx);
+            }
+        }
+        for run in self.dispatch.runs() {
+            cx.tell(AppAction::Withdraw {
+                id: ConsumeId { group: self.key, run },
+            });
+        }
+        cx.timers.set(self.timer(GroupTimer::Phase), cx.now + drain);
+        self.check_drained(cx);
+    }
+
+    /// Whether the handlers have ended.
+    pub(super) fn check_drained(&mut self, cx: &mut Cx<'_>) {
+        if self.phase == GroupPhase::Draining && self.busy() == 0 {
+            self.commit_last(cx);
+        }
+    }
+
+    fn busy(&self) -> u64 {
+        let open = |queue: &Queue| queue.tenure().map_or(0, |t| t.window.out() + t.window.failing());
+        self.queues.iter().map(|(_, queue)| open(queue) as u64).sum()
+    }
+
+    fn commit_last(&mut self, cx: &mut Cx<'_>) {
+        self.phase = GroupPhase::Committing;
+        cx.timers.cancel(self.timer(GroupTimer::Commit));
+        cx.timers
+            .set(self.timer(GroupTimer::Phase), cx.now + self.offset_timeout);
+        for key in self.queues.keys() {
+            if let Some(queue) = self.queues.get_mut(key) {
+                cx.timers.cancel(queue.timer(QueueTimer::Delivery));
+                queue.end_grace(cx, &self.name, self.offset_timeout);
+                queue.commit_if_due(cx, &self.name, self.offset_timeout);
+            }
+        }
+        self.check_last_commits(cx);
+    }
+
+    /// Whether every offset is safe. A commit that was under way when the last handlers ended is
+    /// followed by one more.
+    pub(super) fn check_last_commits(&mut self, cx: &mut Cx<'_>) {
+        if self.phase != GroupPhase::Committing {
+            return;
+        }
+        let unsafe_queues: alloc::vec::Vec<QueueKey> = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| {
+                queue.tenure().is_some_and(|t| {
+                    t.progress.is_in_flight()
+                        || t.progress.acknowledged() != Some(t.window.lowest_unfinished())
+                })
+            })
+            .map(|(key, _)| key)
+            .collect();
+        let waiting = unsafe_queues.len();
+        for key in unsafe_queues {
+            if let Some(queue) = self.queues.get_mut(key) {
+                queue.commit_if_due(cx, &self.name, self.offset_timeout);
+            }
+        }
+        if waiting == 0 {
+            self.leave(cx);
+        }
+    }
+
+    fn leave(&mut self, cx: &mut Cx<'_>) {
+        self.phase = GroupPhase::Leaving;
+        cx.timers
+            .set(self.timer(GroupTimer::Phase), cx.now + self.request_timeout);
+        cx.wishes.push_back(Wish::Leave(self.key));
+    }
+
+    /// Every broker that knew us has been told, or cannot be.
+    pub(crate) fn on_everybody_told(&mut self, cx: &mut Cx<'_>) {
+        if self.phase == GroupPhase::Leaving {
+            self.stop(cx);
+        }
+    }
+
+    /// A phase has lasted as long as it may.
+    pub(super) fn on_phase_timer(&mut self, cx: &mut Cx<'_>) {
+        match self.phase {
+            GroupPhase::Draining => {
+                self.report.timed_out = true;
+                self.report.abandoned = self.busy();
+                self.commit_last(cx);
+            }
+            GroupPhase::Committing => self.leave(cx),
+            GroupPhase::Leaving => self.stop(cx),
+            GroupPhase::Running | GroupPhase::Stopped => {}
+        }
+    }
+
+    fn stop(&mut self, cx: &mut Cx<'_>) {
+        self.phase = GroupPhase::Stopped;
+        cx.timers.cancel(self.timer(GroupTimer::Phase));
+        self.report.finished = self.finished;
+        for key in self.queues.keys() {
+            if let Some(queue) = self.queues.get(key) {
+                let committed = queue.tenure().and_then(|tenure| tenure.progress.acknowledged());
+                self.report.committed.push((queue.name.clone(), committed));
+            }
+            self.bury(cx, key);
+        }
+        self.report.committed.sort();
+        cx.wishes.push_back(Wish::Stopped(self.key));
+    }
+
+    /// What the way out achieved.
+    pub(crate) const fn report(&self) -> &crate::action::ShutdownReport {
+        &self.report
+    }
+}

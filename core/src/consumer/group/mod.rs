@@ -1,0 +1,353 @@
+//! One consumer group of this client: its subscriptions, its queues, and what they share.
+//!
+//! The group owns its queues and the dispatcher and is the only one that lets one of them know of
+//! another. It decides which queues are ours ([`assignment`]), feeds them ([`pulling`]), hands out
+//! what they hold ([`delivery`]) and says good-bye ([`leaving`]).
+
+mod assignment;
+mod delivery;
+pub(crate) mod dispatch;
+mod leaving;
+mod pulling;
+pub(crate) mod queue;
+pub(crate) mod rebalance;
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use crate::action::ShutdownReport;
+use crate::config::{ClientConfig, ConfigError, GroupConfig, StartAt};
+use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, TimerKey, Wish};
+use crate::consumer::peers::Peers;
+use crate::ids::{BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, QueueKey, Topic};
+use crate::notice::NoticeKind;
+use crate::status::{GroupPhase, GroupStatus};
+use crate::step::Slab;
+use crate::time::WallTime;
+use crate::wire::request::heartbeat::{
+    ConsumeFrom, ConsumeType, ConsumerData, MessageModel, SubscriptionData,
+};
+use crate::wire::subscription::Subscription;
+
+use dispatch::Dispatch;
+use dispatch::send_back::SendBacks;
+use queue::Queue;
+use rebalance::{Rebalance, Why};
+
+/// One topic of the group.
+#[derive(Clone, Debug)]
+struct Subscribed {
+    subscription: Subscription,
+    /// Rises with every change of what we want or own of the topic; a broker ignores lower ones.
+    version: WallTime,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    key: GroupKey,
+    name: ConsumerGroup,
+    client_id: ClientId,
+    config: Arc<GroupConfig>,
+    request_timeout: Duration,
+    offset_timeout: Duration,
+    retry_topic: Topic,
+    subscriptions: BTreeMap<Topic, Subscribed>,
+    /// The revision of our subscriptions that a broker must know before it is pulled from.
+    revision: u64,
+    phase: GroupPhase,
+    rebalance: Rebalance,
+    queues: Slab<QueueKey, Queue>,
+    /// The current ownership of each queue; one that is being given back is not among them.
+    by_name: BTreeMap<MessageQueue, QueueKey>,
+    epochs: u64,
+    dispatch: Dispatch,
+    send_backs: SendBacks,
+    /// Bytes of batch buffers held, over all queues.
+    buffer_bytes: u64,
+    ready_told: bool,
+    finished: u64,
+    report: ShutdownReport,
+}
+
+/// The retry topic of a group.
+pub(crate) fn retry_topic(group: &ConsumerGroup) -> Topic {
+    Topic::from(format!("%RETRY%{group}"))
+}
+
+impl Group {
+    /// # Errors
+    /// The first setting that cannot work.
+    pub(crate) fn new(
+        cx: &mut Cx<'_>,
+        key: GroupKey,
+        config: Arc<GroupConfig>,
+        client: &ClientConfig,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let name = config.group.clone();
+        let retry = retry_topic(&name);
+        let mut group = Self {
+            key,
+            client_id: client.client_id.clone(),
+            request_timeout: client.request_timeout,
+            offset_timeout: client.offset_timeout,
+            retry_topic: retry.clone(),
+            subscriptions: BTreeMap::new(),
+            revision: u64::MAX,
+            phase: GroupPhase::Running,
+            rebalance: Rebalance::new(key),
+            queues: Slab::new(),
+            by_name: BTreeMap::new(),
+            epochs: 0,
+            dispatch: Dispatch::new(config.concurrency, config.handler_batch),
+            send_backs: SendBacks::new(config.send_back_retries, config.local_retry),
+            buffer_bytes: 0,
+            ready_told: false,
+            finished: 0,
+            report: ShutdownReport::default(),
+            name,
+            config,
+        };
+        let config = Arc::clone(&group.config);
+        for (topic, expression) in &config.subscriptions {
+            let subscription =
+                Subscription::tagged(topic.clone(), expression).expect("`check` has parsed every expression");
+            group.subscribe(cx, subscription);
+        }
+        group.subscribe(cx, Subscription::all(retry));
+        cx.timers.set(
+            group.timer(GroupTimer::Commit),
+            cx.now + group.config.commit_interval,
+        );
+        Ok(group)
+    }
+
+    /// A later subscription to the same topic replaces the earlier one: silently widening it, or
+    /// silently dropping half of it, would be worse than saying so.
+    fn subscribe(&mut self, cx: &mut Cx<'_>, subscription: Subscription) {
+        let topic = subscription.topic.clone();
+        let subscribed = Subscribed {
+            subscription,
+            version: cx.wall,
+        };
+        if let Some(old) = self.subscriptions.insert(topic.clone(), subscribed)
+            && old.subscription != self.subscriptions[&topic].subscription
+        {
+            cx.notice(&self.name, NoticeKind::SubscriptionReplaced { topic });
+        }
+    }
+
+    pub(crate) const fn name(&self) -> &ConsumerGroup {
+        &self.name
+    }
+
+    /// The topics whose routes the group needs.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Topic> {
+        self.subscriptions.keys()
+    }
+
+    /// Every broker will hear of our subscriptions at this revision; a pull waits until its broker has.
+    pub(crate) const fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+
+    /// The group's part of a heartbeat.
+    pub(crate) fn consumer_data(&self) -> ConsumerData {
+        ConsumerData {
+            group: self.name.clone(),
+            consume_type: Some(ConsumeType::Passively),
+            message_model: Some(MessageModel::Clustering),
+            consume_from_where: Some(match self.config.start_at {
+                StartAt::Latest => ConsumeFrom::Last,
+                StartAt::Earliest => ConsumeFrom::First,
+                StartAt::Time(_) => ConsumeFrom::Timestamp,
+            }),
+            subscriptions: self.subscriptions.values().map(Subscribed::data).collect(),
+            unit_mode: false,
+        }
+    }
+
+    /// A broker says that the members have changed.
+    pub(crate) fn on_notified(&mut self, cx: &mut Cx<'_>) {
+        if self.phase == GroupPhase::Running {
+            self.rebalance
+                .wanted(cx, Why::Notified, self.config.notify_debounce);
+        }
+    }
+
+    /// The route of a topic of ours has changed.
+    pub(crate) fn on_route(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, topic: &Topic) {
+        if self.phase != GroupPhase::Running || !self.subscriptions.contains_key(topic) {
+            return;
+        }
+        self.rebalance
+            .wanted(cx, Why::Learned, self.config.notify_debounce);
+        // A broker's address may be known only now.
+        self.wake_waiting(cx, peers, |_| true);
+    }
+
+    /// A broker knows our newest subscriptions; `new` when it is the first time on this connection.
+    pub(crate) fn on_broker_ready(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        broker: &BrokerName,
+        new: bool,
+    ) {
+        if new {
+            for (_, queue) in self
+                .queues
+                .iter_mut()
+                .filter(|(_, queue)| &queue.name.broker == broker)
+            {
+                if let Some(tenure) = queue.tenure_mut() {
+                    tenure.progress.broker_came_back();
+                    tenure.pull.cut_pause(cx);
+                }
+            }
+            if self.phase == GroupPhase::Running {
+                self.rebalance
+                    .wanted(cx, Why::Learned, self.config.notify_debounce);
+            }
+        }
+        self.wake_waiting(cx, peers, |queue| &queue.name.broker == broker);
+    }
+
+    /// Queues that waited for their broker try again.
+    fn wake_waiting(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, concerned: impl Fn(&Queue) -> bool) {
+        for key in self.queues.keys() {
+            let Some(queue) = self.queues.get_mut(key).filter(|queue| concerned(queue)) else {
+                continue;
+            };
+            if queue.waits_for_broker() {
+                self.ask_stored(cx, peers, key);
+            } else {
+                self.pump(cx, peers, key);
+            }
+        }
+        self.tell_if_ready(cx, peers);
+    }
+
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, timer: GroupTimer) {
+        match timer {
+            GroupTimer::Rebalance => self.begin_rebalance(cx, peers),
+            GroupTimer::Commit => {
+                for key in self.queues.keys() {
+                    if let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) {
+                        queue.commit_if_due(cx, &self.name, self.offset_timeout);
+                    }
+                }
+                cx.timers.set(
+                    self.timer(GroupTimer::Commit),
+                    cx.now + self.config.commit_interval,
+                );
+            }
+            GroupTimer::SendBack(back) => self.on_send_back_timer(cx, peers, back),
+            GroupTimer::Phase => self.on_phase_timer(cx),
+        }
+    }
+
+    pub(crate) fn on_queue_timer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        key: QueueKey,
+        timer: QueueTimer,
+    ) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        match timer {
+            QueueTimer::Acquire => self.ask_stored(cx, peers, key),
+            QueueTimer::Pull => {
+                if let Some(tenure) = queue.tenure_mut() {
+                    tenure.pull.on_timer(cx.now);
+                }
+                self.pump(cx, peers, key);
+            }
+            QueueTimer::Delivery => self.on_delivery_timer(cx, peers, key),
+            QueueTimer::Grace => {
+                queue.end_grace(cx, &self.name, self.offset_timeout);
+                self.bury_if_gone(cx, key);
+            }
+        }
+    }
+
+    pub(crate) fn set_permits(&mut self, cx: &mut Cx<'_>, permits: u32) {
+        self.dispatch.set_permits(permits);
+        self.deliver(cx);
+    }
+
+    /// Once every queue of the first complete assignment is on its way, the group is ready.
+    fn tell_if_ready(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
+        if self.ready_told || self.rebalance.is_running() || self.rebalance.members().is_empty() {
+            return;
+        }
+        let routed = |topic: &Topic| *topic == self.retry_topic || peers.routes.queues(topic).is_some();
+        if !self.topics().all(routed) || self.queues.iter().any(|(_, queue)| queue.is_acquiring()) {
+            return;
+        }
+        self.ready_told = true;
+        cx.notice(&self.name, NoticeKind::Ready);
+    }
+
+    const fn timer(&self, timer: GroupTimer) -> TimerKey {
+        TimerKey::Group(self.key, timer)
+    }
+
+    fn refused(&self, cx: &mut Cx<'_>, by: &BrokerName, request: &'static str, code: i32, remark: &str) {
+        let kind = NoticeKind::RequestRefused {
+            by: String::from(by.as_str()),
+            request,
+            code,
+            remark: remark.into(),
+        };
+        cx.notice(&self.name, kind);
+    }
+
+    /// What we want or own of a topic has changed: brokers must hear of it before the next pull.
+    fn raise_version(&mut self, cx: &mut Cx<'_>, topic: &Topic) {
+        if let Some(subscribed) = self.subscriptions.get_mut(topic) {
+            let next = WallTime::from_unix_millis(subscribed.version.as_unix_millis() + 1);
+            subscribed.version = next.max(cx.wall);
+            self.revision = u64::MAX;
+            cx.wishes.push_back(Wish::Subscriptions(self.key));
+        }
+    }
+
+    const fn next_epoch(&mut self) -> Epoch {
+        self.epochs += 1;
+        Epoch(self.epochs)
+    }
+
+    pub(crate) fn status(&self) -> GroupStatus {
+        let past = |(_, queue): (QueueKey, &Queue)| queue.tenure().map_or(0, |t| t.window.past_deadline());
+        GroupStatus {
+            group: self.name.clone(),
+            phase: self.phase,
+            members: self.rebalance.members().to_vec(),
+            queues: self.queues.iter().map(|(_, queue)| queue.status()).collect(),
+            permits: self.dispatch.permits(),
+            past_deadline: self.queues.iter().map(past).sum(),
+            buffer_bytes: self.buffer_bytes,
+            finished: self.finished,
+        }
+    }
+}
+
+impl Subscribed {
+    fn data(&self) -> SubscriptionData {
+        SubscriptionData {
+            topic: self.subscription.topic.clone(),
+            expression: self.subscription.expression.clone(),
+            expression_type: Some(self.subscription.kind.as_str().into()),
+            tags: self.subscription.tags.clone(),
+            codes: self.subscription.codes.clone(),
+            sub_version: self.version,
+            class_filter_mode: false,
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Feeding the queues: every way to a pull, and what its answer means.
+//!
+//! | answer | what follows |
+//! |---|---|
+//! | found | into the window, delivered, next pull |
+//! | not found, nothing matched | the range grows, next pull |
+//! | offset moved | this ownership ends, a new one begins at the broker's offset |
+//! | flow control | next pull in 20 ms |
+//! | does not know us or our subscription | heartbeat at once, next pull in 1 s |
+//! | does not know the queue | route asked again, pause that doubles |
+//! | anything else | pause; it doubles while the reason is one that stays |
+//= rocketmq: DefaultMQPushConsumerImpl.pullMessage type=differs
+//  reason: permanent errors back off; an answer never changes the offset unless it says so.
+
+use alloc::format;
+
+use crate::action::CallError;
+use crate::config::UndecodablePolicy;
+use crate::consumer::cx::{Cx, Replica, Wish};
+use crate::consumer::peers::Peers;
+use crate::ids::{MessageQueue, QueueKey, QueueOffset};
+use crate::notice::NoticeKind;
+use crate::status::{GroupPhase, HoldReason};
+use crate::wire::code::ResponseCode;
+use crate::wire::request::pull::{PullAnswer, PullStatus};
+use crate::wire::request::send_back::Delay;
+
+use super::Group;
+use super::queue::harvest::{self, Harvest, Obstacle, Piece, Unreadable};
+use super::queue::pull::PullState;
+use super::queue::window::SlotState;
+use super::queue::{Gate, Queue};
+
+/// How often an answer that cannot be true is asked for again before it is believed, and how often
+/// one that cannot be read is before the queue is held.
+const DOUBTS: u32 = 3;
+
+impl Group {
+    /// Pulls if everything allows it; every way to a pull comes along here.
+    pub(super) fn pump(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let Some(tenure) = queue.tenure().filter(|tenure| tenure.pull.may_ask()) else {
+            return;
+        };
+        let Some(subscribed) = self.subscriptions.get(&queue.name.topic) else {
+            return;
+        };
+        let replica = Replica::Suggested(tenure.pull.suggested());
+        let (broker, to_master) = peers.readiness(&queue.name.broker, replica, self.revision);
+        let gate = Gate {
+            config: &self.config,
+            broker,
+            to_master,
+            buffer_room: self.buffer_bytes < self.config.buffer_bytes_max,
+            draining: self.phase != GroupPhase::Running,
+            sub_version: subscribed.version,
+        };
+        if let Some(reason) = queue.pull(cx, &gate)
+            && !matches!(reason, HoldReason::HeartbeatPending | HoldReason::Draining)
+        {
+            let kind = NoticeKind::Held {
+                queue: queue.name.clone(),
+                reason,
+            };
+            cx.notice(&self.name, kind);
+        }
+    }
+
+    /// What was freed may let queues pull that were held for it.
+    pub(super) fn pump_held(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, wanted: HoldReason) {
+        for key in self.queues.keys() {
+            let state = self
+                .queues
+                .get(key)
+                .and_then(Queue::tenure)
+                .map(|tenure| tenure.pull.state());
+            if state == Some(PullState::Held(wanted)) {
+                self.pump(cx, peers, key);
+            }
+        }
+    }
+
+    /// The answer of a pull, or why there is none.
+    pub(crate) fn on_pull(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        key: QueueKey,
+        serial: u64,
+        answer: Result<PullAnswer, CallError>,
+    ) {
+        let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) else {
+            cx.counters.stale_answers += 1;
+            return;
+        };
+        let Some(tenure) = queue.tenure_mut() else { return };
+        if !tenure.pull.answered(serial, cx.now) || self.phase != GroupPhase::Running {
+            cx.counters.stale_answers += 1;
+            return;
+        }
+        match answer {
+            Ok(answer) => self.on_pull_answer(cx, peers, key, answer),
+            Err(error) => self.on_pull_error(cx, key, &error),
+        }
+        self.pump(cx, peers, key);
+    }
+
+    fn on_pull_answer(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey, answer: PullAnswer) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let Some(tenure) = queue.tenure_mut() else { return };
+        let asked = tenure.window.next_offset();
+        let next = answer.next_begin_offset;
+        if answer.status == PullStatus::OffsetMoved {
+            return self.on_offset_moved(cx, peers, key, asked, &answer);
+        }
+        if next < asked {
+            let why = CallError::Malformed(format!("asked from {asked}, answered up to {next}"));
+            return self.on_pull_error(cx, key, &why);
+        }
+        tenure.pull.worked(answer.suggest_broker_id, answer.max_offset);
+        match answer.status {
+            PullStatus::Found => self.on_found(cx, key, asked, answer),
+            PullStatus::RetryImmediately if next == asked => {
+                // "At once" without an offset to go on with would be a busy loop.
+                let standstills = tenure.pull.stood_still();
+                let pause = self
+                    .config
+                    .flow_control_pause
+                    .saturating_mul(1 << standstills.min(10));
+                tenure
+                    .pull
+                    .pause(cx, pause.min(self.config.pull_retry), HoldReason::BackingOff);
+            }
+            PullStatus::NotFound | PullStatus::RetryImmediately | PullStatus::OffsetMoved => {
+                tenure.pull.moved();
+                tenure.window.advance_to(next);
+            }
+        }
+    }
+
+    fn on_found(&mut self, cx: &mut Cx<'_>, key: QueueKey, asked: QueueOffset, answer: PullAnswer) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let Some(subscribed) = self.subscriptions.get(&queue.name.topic) else {
+            return;
+        };
+        let name = queue.name.clone();
+        let answer_len = answer.messages.len() as u64;
+        let harvest = harvest::harvest(
+            &name,
+            queue.is_retry,
+            &subscribed.subscription,
+            harvest::Answer {
+                asked,
+                next: answer.next_begin_offset,
+                min: answer.min_offset.unwrap_or(asked),
+                max: answer.max_offset.unwrap_or(answer.next_begin_offset),
+                body: answer.messages,
+            },
+        );
+        for piece in &harvest.pieces {
+            match (*piece, &harvest.batch) {
+                (Piece::Run { first, len }, Some(batch)) => {
+                    let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) else {
+                        return;
+                    };
+                    let entries = &batch.entries()[first as usize..(first + len) as usize];
+                    let messages = entries
+                        .iter()
+                        .map(|entry| (entry.queue_offset(), entry.body_len()));
+                    let share = answer_len * u64::from(len) / batch.len().max(1) as u64;
+                    tenure.window.put(batch, first, messages, share);
+                    self.buffer_bytes += share;
+                }
+                (Piece::Unreadable(bad), _) => self.put_unreadable(cx, key, bad),
+                (Piece::Run { .. }, None) => debug_assert!(false, "a run has a batch"),
+            }
+        }
+        self.finish_harvest(cx, key, &name, asked, &harvest);
+        self.enlist(key);
+        self.deliver(cx);
+    }
+
+    fn finish_harvest(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        name: &MessageQueue,
+        asked: QueueOffset,
+        harvest: &Harvest,
+    ) {
+        let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) else {
+            return;
+        };
+        tenure.window.advance_to(harvest.next);
+        if let Some(first) = harvest.outside {
+            cx.notice(
+                &self.name,
+                NoticeKind::OutsideOfAsked {
+                    queue: name.clone(),
+                    asked,
+                    first,
+                },
+            );
+        }
+        match &harvest.obstacle {
+            Some(obstacle) => {
+                let times = tenure.pull.stood_still();
+                let (pause, reason, fate) = if times < DOUBTS {
+                    (self.config.pull_retry, HoldReason::BackingOff, "pulled again")
+                } else {
+                    (self.config.pull_retry_max, HoldReason::Undecodable, "held")
+                };
+                tenure.pull.pause(cx, pause, reason);
+                self.tell_obstacle(cx, name, harvest.next, obstacle, fate);
+            }
+            // "Found" that finds nothing and moves nothing would be asked for again at full speed.
+            None if harvest.next == asked => {
+                tenure.pull.stood_still();
+                tenure
+                    .pull
+                    .pause(cx, self.config.pull_retry, HoldReason::BackingOff);
+            }
+            None => tenure.pull.moved(),
+        }
+    }
+
+    fn tell_obstacle(
+        &self,
+        cx: &mut Cx<'_>,
+        name: &MessageQueue,
+        at: QueueOffset,
+        obstacle: &Obstacle,
+        fate: &'static str,
+    ) {
+        let kind = NoticeKind::Undecodable {
+            queue: name.clone(),
+            offset: Some(at),
+            physical_offset: None,
+            reason: format!("{obstacle}"),
+            fate,
+        };
+        cx.notice(&self.name, kind);
+    }
+
+    /// A record that cannot be read, in its place among those that can.
+    fn put_unreadable(&mut self, cx: &mut Cx<'_>, key: QueueKey, bad: Unreadable) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let name = queue.name.clone();
+        let Some(tenure) = queue.tenure_mut() else { return };
+        let fate = match self.config.undecodable {
+            UndecodablePolicy::Skip => "skipped",
+            // There is nothing to deliver: not even its parts can be told apart.
+            UndecodablePolicy::Hold | UndecodablePolicy::Deliver => {
+                tenure.window.put_unreadable(bad.offset, bad.len, SlotState::Held);
+                "held"
+            }
+            UndecodablePolicy::DeadLetter => {
+                let seq = tenure
+                    .window
+                    .put_unreadable(bad.offset, bad.len, SlotState::Failing);
+                let back = self
+                    .send_backs
+                    .start(key, seq, bad.physical_offset, None, Delay::DeadLetter);
+                self.ask_send_back(cx, back);
+                "sent to the dead letters"
+            }
+        };
+        let kind = NoticeKind::Undecodable {
+            queue: name,
+            offset: Some(bad.offset),
+            physical_offset: Some(bad.physical_offset),
+            reason: format!("{}", bad.reason),
+            fate,
+        };
+        cx.notice(&self.name, kind);
+    }
+
+    /// The broker says that the offset is none of its own, or an operator has reset it. What was
+    /// fetched so far is dropped; running handlers belong to an ownership that has ended.
+    fn on_offset_moved(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        key: QueueKey,
+        asked: QueueOffset,
+        answer: &PullAnswer,
+    ) {
+        let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) else {
+            return;
+        };
+        let to = answer.next_begin_offset;
+        // A broker that is still recovering, or a slave that lags, calls a queue empty that is not.
+        let emptied = asked.0 > 0 && to.0 == 0 && answer.max_offset.is_none_or(|max| max.0 == 0);
+        if emptied && tenure.pull.stood_still() < DOUBTS {
+            tenure
+                .pull
+                .pause(cx, self.config.pull_retry, HoldReason::BackingOff);
+            return;
+        }
+        let Some(name) = self.queues.get(key).map(|queue| queue.name.clone()) else {
+            return;
+        };
+        let (min, max) = (answer.min_offset, answer.max_offset);
+        cx.notice(
+            &self.name,
+            NoticeKind::OffsetMoved {
+                queue: name.clone(),
+                asked,
+                to,
+                min,
+                max,
+            },
+        );
+        self.withdraw(cx, key);
+        self.bury(cx, key);
+        let key = self.insert_queue(cx, name);
+        self.own(cx, peers, key, to, None);
+    }
+
+    fn on_pull_error(&mut self, cx: &mut Cx<'_>, key: QueueKey, error: &CallError) {
+        let (base, most) = (self.config.pull_retry, self.config.pull_retry_max);
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let (broker, topic) = (queue.name.broker.clone(), queue.name.topic.clone());
+        let Some(tenure) = queue.tenure_mut() else { return };
+        match error {
+            // The link is down: the gate holds the queue until the broker knows us again.
+            CallError::Closed | CallError::Connect(_) | CallError::NoRoute => {}
+            CallError::Timeout | CallError::Overloaded => tenure.pull.back_off(cx, base, most, false),
+            CallError::Broker { code, remark } => {
+                let code = ResponseCode(*code);
+                match code {
+                    ResponseCode::FLOW_CONTROL => {
+                        let pause = self.config.flow_control_pause;
+                        tenure.pull.pause(cx, pause, HoldReason::FlowControlled);
+                        return;
+                    }
+                    ResponseCode::SYSTEM_BUSY => tenure.pull.back_off(cx, base, most, false),
+                    ResponseCode::SUBSCRIPTION_NOT_EXIST
+                    | ResponseCode::SUBSCRIPTION_NOT_LATEST
+                    | ResponseCode::FILTER_DATA_NOT_EXIST
+                    | ResponseCode::FILTER_DATA_NOT_LATEST => {
+                        tenure.pull.back_off(cx, base, most, false);
+                        cx.wishes.push_back(Wish::TellAgain(broker.clone()));
+                    }
+                    ResponseCode::TOPIC_NOT_EXIST | ResponseCode::INVALID_PARAMETER => {
+                        tenure.pull.back_off(cx, base, most, true);
+                        cx.wishes.push_back(Wish::RouteSuspect(topic));
+                    }
+                    _ => tenure.pull.back_off(cx, base, most, true),
+                }
+                self.refused(cx, &broker, "pull", code.0, remark);
+            }
+            CallError::Malformed(why) => {
+                tenure.pull.back_off(cx, base, most, true);
+                self.refused(cx, &broker, "pull", 0, why);
+            }
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! Everything of one assigned queue, from the moment it is ours to the moment it is not.
+//!
+//! ```text
+//!            alone                       known                    share lost
+//!  Acquiring ──────► asks stored offset ───────► Owned ─────────────────────► Revoking ──► gone
+//!      │ others       │ none stored       ▲        │ offset moved: gone, and     │ handlers may
+//!      └─ waits ──────┴─► asks start ─────┘        │ a new ownership begins      │ still finish
+//! ```
+//!
+//! One value of [`Queue`] is one ownership: it has an epoch that never comes again, and whatever
+//! arrives for an earlier one finds nothing under its key.
+//= rocketmq: RebalanceImpl.updateProcessQueueTableInRebalance type=differs
+//  reason: acquiring waits for the former owner instead of pulling 500 ms late; revoking lets running
+//  handlers finish and commits what they did.
+
+pub(crate) mod harvest;
+pub(crate) mod progress;
+pub(crate) mod pull;
+pub(crate) mod window;
+
+use crate::config::GroupConfig;
+use core::time::Duration;
+
+use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, QueueAsk, QueueTimer, Replica, TimerKey};
+use crate::ids::{ConsumerGroup, Epoch, GroupKey, MessageQueue, QueueKey, QueueOffset};
+use crate::status::{HoldReason, QueueState, QueueStatus};
+use crate::time::{Instant, WallTime};
+use crate::wire::request::offsets::{CommitOffsetRequest, QueryOffsetRequest, QueueRef};
+use crate::wire::request::pull::PullRequest;
+
+use progress::Progress;
+use pull::{PullLoop, PullState};
+use window::Window;
+
+/// One ownership of a message queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    pub(crate) key: QueueKey,
+    pub(crate) group: GroupKey,
+    pub(crate) name: MessageQueue,
+    pub(crate) epoch: Epoch,
+    /// Whether this is the group's own retry topic.
+    pub(crate) is_retry: bool,
+    /// Whether the dispatcher has it in its round.
+    pub(crate) listed: bool,
+    stage: Stage,
+    since: Instant,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Acquiring(Acquire),
+    Owned(Tenure),
+    Revoking(Tenure, Revoke),
+}
+
+/// How far the search for the start has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Acquire {
+    /// A timer is armed, or the broker's readiness is awaited.
+    Waiting(HoldReason),
+    AskingStored,
+    AskingStart,
+}
+
+/// What an owned queue has.
+#[derive(Clone, Debug)]
+pub(crate) struct Tenure {
+    pub(crate) window: Window,
+    pub(crate) pull: PullLoop,
+    pub(crate) progress: Progress,
+}
+
+/// How far giving back has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Revoke {
+    /// Handlers run; the grace is armed. `first` was committed at once.
+    Grace { first: QueueOffset },
+    /// Asked whether the broker still has `first`.
+    Rechecking { first: QueueOffset },
+    /// Only the last commit is awaited.
+    LastCommit,
+}
+
+/// What a queue needs to know of the world to pull.
+pub(crate) struct Gate<'a> {
+    pub(crate) config: &'a GroupConfig,
+    /// Whether the broker may be asked.
+    pub(crate) broker: Result<(), HoldReason>,
+    /// Whether that is its master.
+    pub(crate) to_master: bool,
+    /// Whether the group's buffer has room for another answer.
+    pub(crate) buffer_room: bool,
+    pub(crate) draining: bool,
+    pub(crate) sub_version: WallTime,
+}
+
+impl Queue {
+    pub(crate) const fn new(
+        key: QueueKey,
+        group: GroupKey,
+        name: MessageQueue,
+        epoch: Epoch,
+        is_retry: bool,
+        now: Instant,
+    ) -> Self {
+        let stage = Stage::Acquiring(Acquire::Waiting(HoldReason::AskingOffset));
+        Self {
+            key,
+            group,
+            name,
+            epoch,
+            is_retry,
+            listed: false,
+            stage,
+            since: now,
+        }
+    }
+
+    // ---- acquiring ------------------------------------------------------------------------------
+
+    /// Another member may still hold the queue: give it time to let go.
+    pub(crate) fn wait_for_former_owner(&mut self, cx: &mut Cx<'_>, config: &GroupConfig) {
+        self.enter(
+            Stage::Acquiring(Acquire::Waiting(HoldReason::TakeoverDelay)),
+            cx.now,
+        );
+        cx.timers
+            .set(self.timer(QueueTimer::Acquire), cx.now + config.takeover_delay);
+    }
+
+    /// Asks for the stored offset, or waits until its broker can be asked.
+    pub(crate) fn ask_stored(
+        &mut self,
+        cx: &mut Cx<'_>,
+        config: &GroupConfig,
+        broker: Result<(), HoldReason>,
+        timeout: Duration,
+    ) {
+        if let Err(reason) = broker {
+            self.enter(Stage::Acquiring(Acquire::Waiting(reason)), cx.now);
+            return;
+        }
+        self.enter(Stage::Acquiring(Acquire::AskingStored), cx.now);
+        let zero_if_none = config.latest_like_java;
+        let body = self.stored_offset_question(&config.group, zero_if_none);
+        self.ask(
+            cx,
+            Replica::MasterElseSlave,
+            body,
+            timeout,
+            QueueAsk::StoredOffset,
+        );
+    }
+
+    /// Nothing is stored: asks where to start.
+    pub(crate) fn ask_start(&mut self, cx: &mut Cx<'_>, body: QuestionBody, timeout: Duration) {
+        self.enter(Stage::Acquiring(Acquire::AskingStart), cx.now);
+        self.ask(cx, Replica::Master, body, timeout, QueueAsk::StartOffset);
+    }
+
+    /// The question failed; it is asked again after a pause. "Unknown" is not a position.
+    pub(crate) fn acquire_later(&mut self, cx: &mut Cx<'_>, pause: Duration) {
+        self.enter(Stage::Acquiring(Acquire::Waiting(HoldReason::BackingOff)), cx.now);
+        cx.timers.set(self.timer(QueueTimer::Acquire), cx.now + pause);
+    }
+
+    /// Whether it waits for its broker to become ready.
+    pub(crate) const fn waits_for_broker(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Acquiring(Acquire::Waiting(
+                HoldReason::NoBrokerAddress
+                    | HoldReason::LinkDown
+                    | HoldReason::HeartbeatPending
+                    | HoldReason::AskingOffset
+                    | HoldReason::BackingOff
+            ))
+        )
+    }
+
+    pub(crate) const fn is_asking(&self, ask: QueueAsk) -> bool {
+        match (&self.stage, ask) {
+            (Stage::Acquiring(Acquire::AskingStored), QueueAsk::StoredOffset)
+            | (Stage::Acquiring(Acquire::AskingStart), QueueAsk::StartOffset)
+            | (Stage::Revoking(_, Revoke::Rechecking { .. }), QueueAsk::Recheck) => true,
+            (Stage::Acquiring(_) | Stage::Owned(_) | Stage::Revoking(..), _) => false,
+        }
+    }
+
+    /// The start is known: the queue can be pulled. `stored` is what the broker has.
+    pub(crate) fn own(&mut self, cx: &mut Cx<'_>, start: QueueOffset, stored: Option<QueueOffset>) {
+        cx.timers.cancel(self.timer(QueueTimer::Acquire));
+        let tenure = Tenure {
+            window: Window::new(start),
+            pull: PullLoop::new(self.group, self.key, cx.now),
+            progress: Progress::new(stored, cx.now),
+        };
+        self.enter(Stage::Owned(tenure), cx.now);
+    }
+
+    // ---- owned ----------------------------------------------------------------------------------
+
+    pub(crate) const fn is_owned(&self) -> bool {
+        matches!(self.stage, Stage::Owned(_))
+    }
+
+    pub(crate) const fn is_acquiring(&self) -> bool {
+        matches!(self.stage, Stage::Acquiring(_))
+    }
+
+    /// Window, pull loop and progress, once the start is known.
+    pub(crate) const fn tenure(&self) -> Option<&Tenure> {
+        match &self.stage {
+            Stage::Acquiring(_) => None,
+            Stage::Owned(tenure) | Stage::Revoking(tenure, _) => Some(tenure),
+        }
+    }
+
+    pub(crate) const fn tenure_mut(&mut self) -> Option<&mut Tenure> {
+        match &mut self.stage {
+            Stage::Acquiring(_) => None,
+            Stage::Owned(tenure) | Stage::Revoking(tenure, _) => Some(tenure),
+        }
+    }
+
+    /// The one way to a pull. Returns the reason when it is held for a new one.
+    pub(crate) fn pull(&mut self, cx: &mut Cx<'_>, gate: &Gate<'_>) -> Option<HoldReason> {
+        let Stage::Owned(tenure) = &mut self.stage else {
+            return None;
+        };
+        if !tenure.pull.may_ask() {
+            return None;
+        }
+        if let Err(reason) = gate.check(&tenure.window) {
+            return tenure.pull.hold(reason, cx.now).then_some(reason);
+        }
+        let serial = tenure.pull.ask(cx.now);
+        let finished = tenure.window.lowest_unfinished();
+        let question = PullRequest {
+            group: gate.config.group.clone(),
+            topic: self.name.topic.clone(),
+            queue: self.name.id,
+            offset: tenure.window.next_offset(),
+            max_messages: i32::try_from(gate.config.pull_batch).unwrap_or(i32::MAX),
+            max_bytes: None,
+            // A slave would not store it; only what is finished is worth storing.
+            commit: (finished.0 > 0 && gate.to_master).then_some(finished),
+            suspend: Some(gate.config.pull_hold),
+            sub_version: gate.sub_version,
+            filter: None,
+            lite: false,
+            broker: Some(self.name.broker.clone()),
+        };
+        let replica = Replica::Suggested(tenure.pull.suggested());
+        let timeout = gate.config.pull_deadline;
+        self.ask(
+            cx,
+            replica,
+            QuestionBody::Pull(question),
+            timeout,
+            QueueAsk::Pull { serial },
+        );
+        None
+    }
+
+    /// Commits what is finished, if that is due.
+    pub(crate) fn commit_if_due(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        if let Some(tenure) = self.tenure()
+            && tenure.progress.is_due(tenure.window.lowest_unfinished(), cx.now)
+        {
+            self.commit(cx, group, timeout);
+        }
+    }
+
+    fn commit(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        let Some(tenure) = self.tenure_mut() else { return };
+        let offset = tenure.window.lowest_unfinished();
+        tenure.progress.sent(offset);
+        let body = QuestionBody::Commit(CommitOffsetRequest {
+            group: group.clone(),
+            queue: self.reference(),
+            offset,
+        });
+        self.ask(cx, Replica::Master, body, timeout, QueueAsk::Commit(offset));
+    }
+
+    // ---- revoking -------------------------------------------------------------------------------
+
+    /// The share is lost. Commits at once; true when nothing else is awaited than that.
+    pub(crate) fn revoke(&mut self, cx: &mut Cx<'_>, config: &GroupConfig, timeout: Duration) {
+        for timer in [QueueTimer::Acquire, QueueTimer::Delivery] {
+            cx.timers.cancel(self.timer(timer));
+        }
+        let Stage::Owned(tenure) = &mut self.stage else {
+            return;
+        };
+        tenure.pull.stop(cx);
+        let first = tenure.window.lowest_unfinished();
+        let busy = tenure.window.out() + tenure.window.failing() > 0;
+        self.commit(cx, &config.group, timeout);
+        self.since = cx.now;
+        let revoke = if busy {
+            Revoke::Grace { first }
+        } else {
+            Revoke::LastCommit
+        };
+        let old = core::mem::replace(&mut self.stage, Stage::Acquiring(Acquire::AskingStored));
+        if let Stage::Owned(tenure) = old {
+            self.stage = Stage::Revoking(tenure, revoke);
+        }
+        if busy {
+            cx.timers
+                .set(self.timer(QueueTimer::Grace), cx.now + config.revoke_grace);
+        }
+    }
+
+    /// The handlers have ended, or their grace has: what rose meanwhile is committed, if nobody else
+    /// has moved the offset.
+    pub(crate) fn end_grace(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        let Stage::Revoking(tenure, revoke) = &mut self.stage else {
+            return;
+        };
+        let Revoke::Grace { first } = *revoke else { return };
+        cx.timers
+            .cancel(TimerKey::Queue(self.group, self.key, QueueTimer::Grace));
+        if tenure.window.lowest_unfinished() <= first {
+            *revoke = Revoke::LastCommit;
+            return;
+        }
+        *revoke = Revoke::Rechecking { first };
+        let body = self.stored_offset_question(group, false);
+        self.ask(cx, Replica::Master, body, timeout, QueueAsk::Recheck);
+    }
+
+    /// The broker told what it has.
+    pub(crate) fn rechecked(
+        &mut self,
+        cx: &mut Cx<'_>,
+        group: &ConsumerGroup,
+        stored: Option<QueueOffset>,
+        timeout: Duration,
+    ) {
+        let Stage::Revoking(_, revoke) = &mut self.stage else {
+            return;
+        };
+        let Revoke::Rechecking { first } = *revoke else {
+            return;
+        };
+        *revoke = Revoke::LastCommit;
+        if stored == Some(first) {
+            self.commit(cx, group, timeout);
+        }
+    }
+
+    /// Whether handlers of a queue that is given back may still finish with effect.
+    pub(crate) const fn is_in_grace(&self) -> bool {
+        matches!(self.stage, Stage::Revoking(_, Revoke::Grace { .. }))
+    }
+
+    /// Whether nothing is awaited any more.
+    pub(crate) const fn is_gone(&self) -> bool {
+        match &self.stage {
+            Stage::Revoking(tenure, Revoke::LastCommit) => !tenure.progress.is_in_flight(),
+            Stage::Acquiring(_) | Stage::Owned(_) | Stage::Revoking(..) => false,
+        }
+    }
+
+    /// Forgets its timers.
+    pub(crate) fn disarm(&self, cx: &mut Cx<'_>) {
+        for timer in [
+            QueueTimer::Acquire,
+            QueueTimer::Pull,
+            QueueTimer::Delivery,
+            QueueTimer::Grace,
+        ] {
+            cx.timers.cancel(self.timer(timer));
+        }
+    }
+
+    // ---- shared ---------------------------------------------------------------------------------
+
+    pub(crate) const fn timer(&self, timer: QueueTimer) -> TimerKey {
+        TimerKey::Queue(self.group, self.key, timer)
+    }
+
+    /// The queue as offset requests name it.
+    pub(crate) fn reference(&self) -> QueueRef {
+        QueueRef {
+            topic: self.name.topic.clone(),
+            queue: self.name.id,
+            broker: Some(self.name.broker.clone()),
+        }
+    }
+
+    fn stored_offset_question(&self, group: &ConsumerGroup, zero_if_none: bool) -> QuestionBody {
+        QuestionBody::StoredOffset(QueryOffsetRequest {
+            group: group.clone(),
+            queue: self.reference(),
+            set_zero_if_not_found: (!zero_if_none).then_some(false),
+        })
+    }
+
+    fn enter(&mut self, stage: Stage, now: Instant) {
+        self.stage = stage;
+        self.since = now;
+    }
+
+    fn ask(&self, cx: &mut Cx<'_>, replica: Replica, body: QuestionBody, timeout: Duration, ask: QueueAsk) {
+        let purpose = Purpose::Queue {
+            group: self.group,
+            queue: self.key,
+            ask,
+        };
+        cx.ask(
+            Destination::Broker(self.name.broker.clone(), replica),
+            body,
+            timeout,
+            purpose,
+        );
+    }
+
+    pub(crate) fn status(&self) -> QueueStatus {
+        let tenure = self.tenure();
+        let pull = tenure.map(|t| (t.pull.state(), t.pull.since()));
+        let (state, hold, since) = match (&self.stage, pull) {
+            (Stage::Acquiring(acquire), _) => (QueueState::Acquiring, Some(acquire.reason()), self.since),
+            (Stage::Revoking(..), _) => (QueueState::Revoking, None, self.since),
+            (Stage::Owned(_), Some((PullState::InFlight { .. } | PullState::Ready, since))) => {
+                (QueueState::Pulling, None, since)
+            }
+            (Stage::Owned(_), Some((PullState::Held(reason) | PullState::Paused(reason), since))) => {
+                (QueueState::Held, Some(reason), since)
+            }
+            (Stage::Owned(_), Some((PullState::Stopped, _)) | None) => {
+                (QueueState::Held, Some(HoldReason::Draining), self.since)
+            }
+        };
+        QueueStatus {
+            queue: self.name.clone(),
+            epoch: self.epoch,
+            state,
+            hold,
+            since,
+            next_offset: tenure.map(|t| t.window.next_offset()),
+            lowest_unfinished: tenure.map(|t| t.window.lowest_unfinished()),
+            committed: tenure.and_then(|t| t.progress.acknowledged()),
+            max_offset: tenure.and_then(|t| t.pull.max_offset()),
+            unfinished: tenure.map_or(0, |t| t.window.unfinished()),
+            bytes: tenure.map_or(0, |t| t.window.bytes()),
+        }
+    }
+}
+
+impl Acquire {
+    const fn reason(self) -> HoldReason {
+        match self {
+            Self::Waiting(reason) => reason,
+            Self::AskingStored => HoldReason::AskingOffset,
+            Self::AskingStart => HoldReason::AskingStart,
+        }
+    }
+}
+
+impl Gate<'_> {
+    /// Every reason not to pull, in the order an operator would want to hear them.
+    fn check(&self, window: &Window) -> Result<(), HoldReason> {
+        if self.draining {
+            return Err(HoldReason::Draining);
+        }
+        self.broker?;
+        if window.unfinished() >= self.config.queue_count_max {
+            return Err(HoldReason::CountFull);
+        }
+        if window.bytes() >= self.config.queue_bytes_max {
+            return Err(HoldReason::BytesFull);
+        }
+        if window.span() > u64::from(self.config.queue_span_max) {
+            return Err(HoldReason::SpanFull);
+        }
+        // An empty window may always take one answer, or a queue could starve behind its neighbours.
+        if !self.buffer_room && window.unfinished() > 0 {
+            return Err(HoldReason::BufferFull);
+        }
+        Ok(())
+    }
+}

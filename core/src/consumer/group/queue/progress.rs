@@ -1,0 +1,143 @@
+//! What the broker knows of a queue's progress, and when it must be told again.
+//!
+//! Brokers overwrite offsets blindly, forget the last seconds when they crash, and another member's
+//! stale commit may come late. So an offset is not only committed when it has changed.
+//= rocketmq: RemoteBrokerOffsetStore.persistAll type=differs
+//  reason: commits are acknowledged and sent when changed, plus a few repeats, instead of one-way and
+//  every 5 s for every queue.
+
+use core::time::Duration;
+
+use crate::ids::QueueOffset;
+use crate::time::Instant;
+
+/// Repeats of an unchanged offset after the queue was acquired: they win over a late commit of the
+/// member that held it before.
+const AFTER_ACQUIRE: [Duration; 3] = [
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+];
+
+/// An unchanged offset is repeated this long after the last acknowledgement.
+const UNCHANGED: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    acknowledged: Option<QueueOffset>,
+    in_flight: Option<QueueOffset>,
+    acquired_at: Instant,
+    repeats: usize,
+    last_acknowledged_at: Instant,
+    /// The broker may have forgotten: the start position is not stored, or its link broke.
+    must_tell: bool,
+}
+
+impl Progress {
+    /// `stored` is what the broker has, if it has something.
+    pub(crate) const fn new(stored: Option<QueueOffset>, now: Instant) -> Self {
+        Self {
+            acknowledged: stored,
+            in_flight: None,
+            acquired_at: now,
+            repeats: 0,
+            last_acknowledged_at: now,
+            must_tell: stored.is_none(),
+        }
+    }
+
+    /// Whether `value` is to be committed now.
+    pub(crate) fn is_due(&self, value: QueueOffset, now: Instant) -> bool {
+        if self.in_flight.is_some() {
+            return false;
+        }
+        let repeat_at = AFTER_ACQUIRE
+            .get(self.repeats)
+            .map_or(self.last_acknowledged_at + UNCHANGED, |after| {
+                self.acquired_at + *after
+            });
+        self.must_tell || self.acknowledged != Some(value) || now >= repeat_at
+    }
+
+    pub(crate) const fn sent(&mut self, value: QueueOffset) {
+        self.in_flight = Some(value);
+    }
+
+    pub(crate) fn acknowledged_at(&mut self, value: QueueOffset, now: Instant) {
+        self.in_flight = None;
+        self.acknowledged = Some(value);
+        self.must_tell = false;
+        self.last_acknowledged_at = now;
+        while AFTER_ACQUIRE
+            .get(self.repeats)
+            .is_some_and(|after| now >= self.acquired_at + *after)
+        {
+            self.repeats += 1;
+        }
+    }
+
+    pub(crate) const fn failed(&mut self) {
+        self.in_flight = None;
+    }
+
+    /// The broker's link is new: it may be another life of that broker.
+    pub(crate) const fn broker_came_back(&mut self) {
+        self.must_tell = true;
+    }
+
+    pub(crate) const fn acknowledged(&self) -> Option<QueueOffset> {
+        self.acknowledged
+    }
+
+    pub(crate) const fn is_in_flight(&self) -> bool {
+        self.in_flight.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(secs: u64) -> Instant {
+        Instant::from_millis(secs * 1000)
+    }
+
+    #[test]
+    fn a_changed_offset_is_due_and_an_unchanged_one_is_repeated_at_5_10_30_and_every_60_seconds() {
+        let mut progress = Progress::new(Some(QueueOffset(7)), at(0));
+        let mut told = alloc::vec::Vec::new();
+        for second in 1..=160 {
+            if progress.is_due(QueueOffset(7), at(second)) {
+                progress.sent(QueueOffset(7));
+                assert!(
+                    !progress.is_due(QueueOffset(8), at(second)),
+                    "one commit at a time"
+                );
+                progress.acknowledged_at(QueueOffset(7), at(second));
+                told.push(second);
+            }
+        }
+        assert_eq!(told, [5, 10, 30, 90, 150]);
+        assert!(progress.is_due(QueueOffset(8), at(160)));
+    }
+
+    #[test]
+    fn a_start_position_nobody_stored_and_a_reconnected_broker_are_told_at_once() {
+        let mut progress = Progress::new(None, at(0));
+        assert!(progress.is_due(QueueOffset(0), at(0)));
+        progress.sent(QueueOffset(0));
+        progress.acknowledged_at(QueueOffset(0), at(0));
+        assert!(!progress.is_due(QueueOffset(0), at(1)));
+        progress.broker_came_back();
+        assert!(progress.is_due(QueueOffset(0), at(1)));
+    }
+
+    #[test]
+    fn a_failed_commit_stays_due() {
+        let mut progress = Progress::new(Some(QueueOffset(1)), at(0));
+        progress.sent(QueueOffset(2));
+        progress.failed();
+        assert!(progress.is_due(QueueOffset(2), at(1)));
+        assert_eq!(progress.acknowledged(), Some(QueueOffset(1)));
+    }
+}

@@ -1,0 +1,409 @@
+//! The process queue: what was fetched from one message queue and is not finished.
+//!
+//! Offsets of one queue arrive sorted, so a ring does what Java needs a tree for: putting and
+//! finishing a message are O(1), and the lowest unfinished offset is the front of the ring. A slot is
+//! found by its sequence number, which counts the messages put since the queue was acquired.
+//!
+//! It decides nothing: it counts, and knows which message is in which state.
+//!
+//! ```text
+//!  Ready ──take_run──► Out ──finish──► Done (leaves when it reaches the front)
+//!    ▲                  │ ├─ deadline ─► Cancelled ─ grace ─► Failing
+//!    └── ready_again ───┴─┴─ failed ──► Failing (being sent back, or waiting) ──finish──► Done
+//! ```
+//= rocketmq: ProcessQueue.putMessage, ProcessQueue.removeMessage type=differs
+//  reason: counts what was recorded at insertion (never re-reads a body), takes the highest offset and
+//  not the last, and measures the span over everything fetched and unfinished.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::event::RunRange;
+use crate::ids::QueueOffset;
+use crate::message::Batch;
+use crate::time::Instant;
+
+/// What a message is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotState {
+    /// Waits for a permit.
+    Ready,
+    /// With a handler, until then at most.
+    Out { deadline: Instant },
+    /// With a handler whose token was cancelled; dropped then at the latest.
+    Cancelled { until: Instant },
+    /// Its handler failed: being sent back, or waiting for its next local delivery.
+    Failing,
+    /// Cannot be read and is not to be passed.
+    Held,
+    /// Settled.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    offset: QueueOffset,
+    bytes: u32,
+    attempt: u32,
+    state: SlotState,
+}
+
+/// A run of neighbouring slots that came with one batch.
+#[derive(Clone, Debug)]
+struct Chunk {
+    first_seq: u64,
+    len: u32,
+    first_position: u32,
+    unfinished: u32,
+    /// `None` for a record that cannot be delivered, and once everything in it is settled.
+    batch: Option<Arc<Batch>>,
+    buffer_bytes: u64,
+}
+
+/// Messages to hand to the application.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) batch: Arc<Batch>,
+    pub(crate) range: RunRange,
+    pub(crate) first_seq: u64,
+    pub(crate) attempt: u32,
+}
+
+/// What the window gave free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Freed {
+    /// Whether a message was settled that was not before.
+    pub(crate) settled: bool,
+    /// Bytes of batch buffers that are no longer held.
+    pub(crate) buffer_bytes: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    slots: VecDeque<Slot>,
+    first_seq: u64,
+    chunks: VecDeque<Chunk>,
+    /// The first slot that was never handed out.
+    fresh_seq: u64,
+    /// Slots that are ready again after a delivery.
+    again: BTreeSet<u64>,
+    /// Where the fetched range ends: the next offset to fetch.
+    next_offset: QueueOffset,
+    highest: QueueOffset,
+    unfinished: u32,
+    bytes: u64,
+    buffer_bytes: u64,
+}
+
+impl Window {
+    pub(crate) const fn new(start: QueueOffset) -> Self {
+        Self {
+            slots: VecDeque::new(),
+            first_seq: 0,
+            chunks: VecDeque::new(),
+            fresh_seq: 0,
+            again: BTreeSet::new(),
+            next_offset: start,
+            highest: start,
+            unfinished: 0,
+            bytes: 0,
+            buffer_bytes: 0,
+        }
+    }
+
+    /// Puts neighbouring messages of a batch, from `first_position` on, given as offset and body bytes
+    /// in ascending order.
+    pub(crate) fn put(
+        &mut self,
+        batch: &Arc<Batch>,
+        first_position: u32,
+        messages: impl Iterator<Item = (QueueOffset, u32)>,
+        buffer_bytes: u64,
+    ) {
+        let first_seq = self.end_seq();
+        for (offset, bytes) in messages {
+            self.push(offset, bytes, SlotState::Ready);
+        }
+        let len = u32::try_from(self.end_seq() - first_seq).expect("a batch holds fewer than 2^32 messages");
+        if len > 0 {
+            let batch = Some(Arc::clone(batch));
+            self.chunks.push_back(Chunk {
+                first_seq,
+                len,
+                first_position,
+                unfinished: len,
+                batch,
+                buffer_bytes,
+            });
+            self.buffer_bytes += buffer_bytes;
+        }
+    }
+
+    /// Puts a record that cannot be delivered and returns its sequence number.
+    pub(crate) fn put_unreadable(&mut self, offset: QueueOffset, bytes: u32, state: SlotState) -> u64 {
+        let first_seq = self.end_seq();
+        self.push(offset, bytes, state);
+        self.chunks.push_back(Chunk {
+            first_seq,
+            len: 1,
+            first_position: 0,
+            unfinished: 1,
+            batch: None,
+            buffer_bytes: 0,
+        });
+        first_seq
+    }
+
+    fn push(&mut self, offset: QueueOffset, bytes: u32, state: SlotState) {
+        self.slots.push_back(Slot {
+            offset,
+            bytes,
+            attempt: 0,
+            state,
+        });
+        self.highest = self.highest.max(offset);
+        self.unfinished += 1;
+        self.bytes += u64::from(bytes);
+    }
+
+    /// The fetched range now ends before `next`.
+    pub(crate) fn advance_to(&mut self, next: QueueOffset) {
+        debug_assert!(
+            next >= self.next_offset,
+            "the fetched range of one epoch only grows"
+        );
+        self.next_offset = self.next_offset.max(next);
+    }
+
+    /// Hands out at most `most` neighbouring messages of one batch.
+    pub(crate) fn take_run(&mut self, most: u32, deadline: Instant) -> Option<Run> {
+        let first_seq = self.next_ready()?;
+        let index = self.index(first_seq)?;
+        let attempt = self.slots[index].attempt;
+        let chunk_index = self.chunk_of(first_seq)?;
+        let chunk = &self.chunks[chunk_index];
+        let batch = Arc::clone(chunk.batch.as_ref()?);
+        let in_chunk =
+            u32::try_from(first_seq - chunk.first_seq).expect("a position in a batch is below its length");
+        let start = chunk.first_position + in_chunk;
+        let left = (chunk.len - in_chunk).min(most.max(1)) as usize;
+        let mut taken = 0;
+        for slot in self.slots.iter_mut().skip(index).take(left) {
+            if slot.state != SlotState::Ready || slot.attempt != attempt {
+                break;
+            }
+            slot.state = SlotState::Out { deadline };
+            taken += 1;
+        }
+        for seq in first_seq..first_seq + u64::from(taken) {
+            self.again.remove(&seq);
+        }
+        self.fresh_seq = self.fresh_seq.max(first_seq + u64::from(taken));
+        Some(Run {
+            batch,
+            range: RunRange {
+                start,
+                end: start + taken,
+            },
+            first_seq,
+            attempt,
+        })
+    }
+
+    /// Whether a run could be taken.
+    pub(crate) fn has_ready(&mut self) -> bool {
+        self.next_ready().is_some()
+    }
+
+    fn next_ready(&mut self) -> Option<u64> {
+        if let Some(seq) = self.again.first() {
+            return Some(*seq);
+        }
+        // Records that cannot be delivered are stepped over once and never looked at again.
+        while let Some(index) = self.index(self.fresh_seq) {
+            if self.slots[index].state == SlotState::Ready {
+                return Some(self.fresh_seq);
+            }
+            self.fresh_seq += 1;
+        }
+        None
+    }
+
+    pub(crate) fn state(&self, seq: u64) -> Option<SlotState> {
+        Some(self.slots[self.index(seq)?].state)
+    }
+
+    pub(crate) fn offset(&self, seq: u64) -> Option<QueueOffset> {
+        Some(self.slots[self.index(seq)?].offset)
+    }
+
+    /// The batch and position behind a slot, while its batch is held.
+    pub(crate) fn message(&self, seq: u64) -> Option<(&Arc<Batch>, u32)> {
+        let chunk = &self.chunks[self.chunk_of(seq)?];
+        let position = chunk.first_position + u32::try_from(seq - chunk.first_seq).ok()?;
+        Some((chunk.batch.as_ref()?, position))
+    }
+
+    /// Moves a slot that is not settled to another state.
+    pub(crate) fn set_state(&mut self, seq: u64, state: SlotState) {
+        if let Some(index) = self.index(seq)
+            && self.slots[index].state != SlotState::Done
+        {
+            self.slots[index].state = state;
+        }
+    }
+
+    /// The message may be delivered again; `counted` when that is one more attempt.
+    pub(crate) fn ready_again(&mut self, seq: u64, counted: bool) {
+        if let Some(index) = self.index(seq)
+            && self.slots[index].state != SlotState::Done
+        {
+            self.slots[index].state = SlotState::Ready;
+            self.slots[index].attempt += u32::from(counted);
+            self.again.insert(seq);
+        }
+    }
+
+    /// Settles a message. Settling twice changes nothing.
+    pub(crate) fn finish(&mut self, seq: u64) -> Freed {
+        let Some(index) = self.index(seq) else {
+            return Freed::default();
+        };
+        let slot = &mut self.slots[index];
+        if slot.state == SlotState::Done {
+            return Freed::default();
+        }
+        slot.state = SlotState::Done;
+        self.unfinished -= 1;
+        self.bytes -= u64::from(slot.bytes);
+        self.again.remove(&seq);
+        let mut freed = Freed {
+            settled: true,
+            buffer_bytes: 0,
+        };
+        if let Some(chunk_index) = self.chunk_of(seq) {
+            let chunk = &mut self.chunks[chunk_index];
+            chunk.unfinished -= 1;
+            if chunk.unfinished == 0 {
+                chunk.batch = None;
+                freed.buffer_bytes = core::mem::take(&mut chunk.buffer_bytes);
+                self.buffer_bytes -= freed.buffer_bytes;
+            }
+        }
+        self.drop_settled_front();
+        freed
+    }
+
+    fn drop_settled_front(&mut self) {
+        while self
+            .slots
+            .front()
+            .is_some_and(|slot| slot.state == SlotState::Done)
+        {
+            self.slots.pop_front();
+            self.first_seq += 1;
+        }
+        while self
+            .chunks
+            .front()
+            .is_some_and(|c| c.first_seq + u64::from(c.len) <= self.first_seq)
+        {
+            self.chunks.pop_front();
+        }
+        self.fresh_seq = self.fresh_seq.max(self.first_seq);
+    }
+
+    /// Messages whose delivery is due for cancelling or dropping at `now`.
+    pub(crate) fn overdue(&self, now: Instant) -> Vec<u64> {
+        (self.first_seq..)
+            .zip(&self.slots)
+            .filter(|(_, slot)| slot.due_at().is_some_and(|at| at <= now))
+            .map(|(seq, _)| seq)
+            .collect()
+    }
+
+    /// When the next delivery is due, looked up only when a timer fired or none is armed.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.slots.iter().filter_map(Slot::due_at).min()
+    }
+
+    /// The value to commit: everything below is settled.
+    pub(crate) fn lowest_unfinished(&self) -> QueueOffset {
+        self.slots.front().map_or(self.next_offset, |slot| slot.offset)
+    }
+
+    pub(crate) const fn next_offset(&self) -> QueueOffset {
+        self.next_offset
+    }
+
+    pub(crate) const fn unfinished(&self) -> u32 {
+        self.unfinished
+    }
+
+    /// Body bytes as stored of the unfinished messages.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of batch buffers held.
+    pub(crate) const fn buffer_bytes(&self) -> u64 {
+        self.buffer_bytes
+    }
+
+    /// Highest fetched offset minus lowest unfinished one.
+    pub(crate) fn span(&self) -> u64 {
+        if self.slots.is_empty() {
+            return 0;
+        }
+        let span = self.highest.0.saturating_sub(self.lowest_unfinished().0);
+        u64::try_from(span).unwrap_or(0)
+    }
+
+    /// Messages with a handler.
+    pub(crate) fn out(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.due_at().is_some()).count()
+    }
+
+    /// Messages whose handler failed and whose fate is open.
+    pub(crate) fn failing(&self) -> usize {
+        self.slots
+            .iter()
+            .filter(|slot| slot.state == SlotState::Failing)
+            .count()
+    }
+
+    /// Messages whose token was cancelled and whose handler has not ended.
+    pub(crate) fn past_deadline(&self) -> u32 {
+        let cancelled = |slot: &&Slot| matches!(slot.state, SlotState::Cancelled { .. });
+        u32::try_from(self.slots.iter().filter(cancelled).count()).unwrap_or(u32::MAX)
+    }
+
+    fn end_seq(&self) -> u64 {
+        self.first_seq + self.slots.len() as u64
+    }
+
+    fn index(&self, seq: u64) -> Option<usize> {
+        let index = usize::try_from(seq.checked_sub(self.first_seq)?).ok()?;
+        (index < self.slots.len()).then_some(index)
+    }
+
+    fn chunk_of(&self, seq: u64) -> Option<usize> {
+        let behind = self.chunks.partition_point(|chunk| chunk.first_seq <= seq);
+        let index = behind.checked_sub(1)?;
+        (seq < self.chunks[index].first_seq + u64::from(self.chunks[index].len)).then_some(index)
+    }
+}
+
+impl Slot {
+    const fn due_at(&self) -> Option<Instant> {
+        match self.state {
+            SlotState::Out { deadline } => Some(deadline),
+            SlotState::Cancelled { until } => Some(until),
+            SlotState::Ready | SlotState::Failing | SlotState::Held | SlotState::Done => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! Who has been told that we live, and what of us they know.
+//!
+//! A heartbeat carries the subscriptions of every group, at a *revision* that rises whenever one of
+//! them changes. A broker that acknowledged the newest revision on the connection that stands is
+//! ready: it may be asked for members and pulled from. Everything else waits for that.
+//!
+//! ```text
+//!  unknown ──► telling ──acknowledged──► told (again every 30 s, at once for a new revision)
+//!    ▲            │ refused: again after a pause      │
+//!    └─ link lost ┴────────────────────────────────────┘
+//! ```
+//= rocketmq: MQClientInstance.sendHeartbeatToAllBroker type=differs
+//  reason: pulls wait for the acknowledgement instead of meeting SUBSCRIPTION_NOT_LATEST.
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use crate::action::CallError;
+use crate::config::ClientConfig;
+use crate::consumer::cx::{Cx, TimerKey, Wish};
+use crate::ids::{BrokerName, PeerAddr};
+use crate::notice::NoticeKind;
+use crate::status::HoldReason;
+use crate::time::Instant;
+
+/// First pause after a refused or unanswered heartbeat; doubles.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How long a broker may go on listing a connection of ours that is gone: its idle limit and a bit.
+const REDIAL_SHADOW: Duration = Duration::from_secs(130);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Heartbeats {
+    revision: u64,
+    interval: Duration,
+    beats: BTreeMap<PeerAddr, Beat>,
+    /// Groups come and go; without one there is nothing to tell.
+    silent: bool,
+    redialled_at: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+struct Beat {
+    broker: BrokerName,
+    in_flight: Option<u64>,
+    /// The newest revision acknowledged on the connection that stands.
+    acknowledged: Option<u64>,
+    failures: u32,
+    trouble: HoldReason,
+}
+
+impl Heartbeats {
+    pub(crate) const fn new(config: &ClientConfig) -> Self {
+        Self {
+            revision: 0,
+            interval: config.heartbeat_interval,
+            beats: BTreeMap::new(),
+            silent: true,
+            redialled_at: None,
+        }
+    }
+
+    /// The subscriptions have changed: every broker is told at once. Returns the new revision.
+    pub(crate) fn subscriptions_changed(&mut self, cx: &mut Cx<'_>, anything_to_tell: bool) -> u64 {
+        self.revision += 1;
+        self.silent = !anything_to_tell;
+        let addrs: alloc::vec::Vec<PeerAddr> = self.beats.keys().cloned().collect();
+        for addr in addrs {
+            self.tell(cx, &addr);
+        }
+        self.revision
+    }
+
+    /// The addresses that are told: every replica of every broker of a watched topic. Returns those
+    /// that are no longer among them.
+    pub(crate) fn set_addresses(
+        &mut self,
+        cx: &mut Cx<'_>,
+        addresses: BTreeMap<PeerAddr, BrokerName>,
+    ) -> alloc::vec::Vec<PeerAddr> {
+        let gone: alloc::vec::Vec<PeerAddr> = self
+            .beats
+            .keys()
+            .filter(|addr| !addresses.contains_key(*addr))
+            .cloned()
+            .collect();
+        for addr in &gone {
+            self.beats.remove(addr);
+            cx.timers.cancel(TimerKey::Heartbeat(addr.clone()));
+        }
+        for (addr, broker) in addresses {
+            if let Some(beat) = self.beats.get_mut(&addr) {
+                beat.broker = broker;
+                continue;
+            }
+            let trouble = HoldReason::HeartbeatPending;
+            let beat = Beat {
+                broker,
+                in_flight: None,
+                acknowledged: None,
+                failures: 0,
+                trouble,
+            };
+            self.beats.insert(addr.clone(), beat);
+            self.tell(cx, &addr);
+        }
+        gone
+    }
+
+    /// It is time to tell again.
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, addr: &PeerAddr) {
+        self.tell(cx, addr);
+    }
+
+    /// A broker said that it does not know us, or not well enough: tell it at once.
+    pub(crate) fn tell_again(&mut self, cx: &mut Cx<'_>, broker: &BrokerName) {
+        let concerned: alloc::vec::Vec<PeerAddr> = self
+            .beats
+            .iter()
+            .filter(|(_, beat)| &beat.broker == broker)
+            .map(|(addr, _)| addr.clone())
+            .collect();
+        for addr in concerned {
+            self.tell(cx, &addr);
+        }
+    }
+
+    fn tell(&mut self, cx: &mut Cx<'_>, addr: &PeerAddr) {
+        let Some(beat) = self.beats.get_mut(addr) else {
+            return;
+        };
+        if self.silent || beat.in_flight.is_some() {
+            return;
+        }
+        beat.in_flight = Some(self.revision);
+        cx.timers
+            .set(TimerKey::Heartbeat(addr.clone()), cx.now + self.interval);
+        cx.wishes.push_back(Wish::Beat {
+            addr: addr.clone(),
+            revision: self.revision,
+        });
+    }
+
+    /// The broker knows `revision` of us.
+    pub(crate) fn on_acknowledged(&mut self, cx: &mut Cx<'_>, addr: &PeerAddr, revision: u64) {
+        let Some(beat) = self.beats.get_mut(addr) else {
+            return;
+        };
+        beat.in_flight = None;
+        beat.failures = 0;
+        let new = beat.acknowledged.is_none();
+        beat.acknowledged = beat.acknowledged.max(Some(revision));
+        let broker = beat.broker.clone();
+        if revision < self.revision {
+            self.tell(cx, addr);
+        }
+        cx.wishes.push_back(Wish::BrokerReady { broker, new });
+    }
+
+    /// The heartbeat was refused, or not answered, or its link broke.
+    pub(crate) fn on_failed(&mut self, cx: &mut Cx<'_>, addr: &PeerAddr, error: &CallError) {
+        let Some(beat) = self.beats.get_mut(addr) else {
+            return;
+        };
+        beat.in_flight = None;
+        match error {
+            CallError::Closed | CallError::Connect(_) => {
+                beat.acknowledged = None;
+                beat.trouble = HoldReason::LinkDown;
+                // The request waits for the link; the link has its own back-off.
+                self.tell(cx, addr);
+                return;
+            }
+            CallError::Broker { code, remark } => {
+                beat.trouble = HoldReason::HeartbeatPending;
+                cx.client_notice(NoticeKind::RequestRefused {
+                    by: alloc::format!("{} ({addr})", beat.broker),
+                    request: "heartbeat",
+                    code: *code,
+                    remark: remark.clone(),
+                });
+            }
+            CallError::Timeout | CallError::NoRoute | CallError::Overloaded | CallError::Malformed(_) => {
+                beat.trouble = HoldReason::HeartbeatPending;
+            }
+        }
+        let pause = RETRY.saturating_mul(1 << beat.failures.min(5)).min(self.interval);
+        beat.failures = beat.failures.saturating_add(1);
+        cx.timers.set(TimerKey::Heartbeat(addr.clone()), cx.now + pause);
+    }
+
+    /// The link is gone: whatever stands next knows nothing of us.
+    pub(crate) fn on_link_down(&mut self, cx: &mut Cx<'_>, addr: &PeerAddr) {
+        let Some(beat) = self.beats.get_mut(addr) else {
+            return;
+        };
+        beat.acknowledged = None;
+        beat.trouble = HoldReason::LinkDown;
+        self.tell(cx, addr);
+    }
+
+    /// A link that had broken stands again.
+    pub(crate) const fn redialled(&mut self, now: Instant) {
+        self.redialled_at = Some(now);
+    }
+
+    /// Whether a link was dialled again so recently that a broker may still list its former self.
+    pub(crate) fn was_redialled(&self, now: Instant) -> bool {
+        self.redialled_at
+            .is_some_and(|at| now.saturating_since(at) < REDIAL_SHADOW)
+    }
+
+    /// Whether a broker's replica knows at least `revision` of us, or why it does not.
+    pub(crate) fn readiness(&self, addr: &PeerAddr, revision: u64) -> Result<(), HoldReason> {
+        let beat = self.beats.get(addr).ok_or(HoldReason::NoBrokerAddress)?;
+        match beat.acknowledged {
+            Some(known) if known >= revision => Ok(()),
+            Some(_) => Err(HoldReason::HeartbeatPending),
+            None => Err(beat.trouble),
+        }
+    }
+
+    pub(crate) fn is_acknowledged(&self, addr: &PeerAddr) -> bool {
+        self.beats
+            .get(addr)
+            .is_some_and(|beat| beat.acknowledged.is_some())
+    }
+
+    /// The addresses that know us.
+    pub(crate) fn acknowledged(&self) -> alloc::vec::Vec<PeerAddr> {
+        self.beats
+            .iter()
+            .filter(|(_, beat)| beat.acknowledged.is_some())
+            .map(|(addr, _)| addr.clone())
+            .collect()
+    }
+
+    /// Nobody is told any more.
+    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
+        for addr in self.beats.keys() {
+            cx.timers.cancel(TimerKey::Heartbeat(addr.clone()));
+        }
+        self.silent = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,318 @@
+//! What happens to the machine: the one vocabulary of everything that goes in.
+//!
+//! Events are plain data, so a run can be written down and repeated.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::config::GroupConfig;
+use crate::ids::{
+    BrokerName, CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset, Topic,
+};
+use crate::message::Outcome;
+use crate::time::WallTime;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Event {
+    /// The time `poll_timeout` named has come.
+    Wakeup,
+    /// Something happened to a connection.
+    Net(NetEvent),
+    /// The application wants or reports something.
+    App(AppEvent),
+    /// The store answered.
+    Store(StoreEvent),
+}
+
+/// What happens to connections. Everything names the life of the connection it is about; an event
+/// about an earlier life changes nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum NetEvent {
+    /// Answer to `NetAction::Lookup`: the addresses behind a host name, best first; empty when the
+    /// name is unknown.
+    Resolved {
+        /// The connection that waits for it.
+        conn: ConnId,
+        /// Addresses as text, without port.
+        addresses: Arc<[Box<str>]>,
+    },
+    /// The connection stands; bytes may be sent.
+    Connected {
+        /// Which one.
+        conn: ConnId,
+    },
+    /// The attempt failed; the connection never stood.
+    ConnectFailed {
+        /// Which one.
+        conn: ConnId,
+        /// Why.
+        cause: NetCause,
+    },
+    /// Bytes arrived, in order, cut anywhere.
+    Received {
+        /// From where.
+        conn: ConnId,
+        /// What came. An exact frame is taken without copying.
+        bytes: Bytes,
+    },
+    /// Bytes handed over earlier were written to the peer. Lets the machine bound what is queued.
+    Sent {
+        /// To whom.
+        conn: ConnId,
+        /// How many.
+        bytes: u32,
+    },
+    /// The connection is gone.
+    Closed {
+        /// Which one.
+        conn: ConnId,
+        /// Why.
+        cause: NetCause,
+    },
+}
+
+/// Why a connection failed, as far as the driver can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum NetCause {
+    /// Nobody listens there.
+    Refused,
+    /// The attempt took longer than `dial_timeout`.
+    TimedOut,
+    /// The host or network cannot be reached.
+    Unreachable,
+    /// The host name is unknown.
+    NameUnknown,
+    /// The peer closed the connection in an orderly way.
+    EndOfStream,
+    /// The peer or the network broke the connection.
+    Reset,
+    /// The TLS handshake failed.
+    Tls,
+    /// Anything else.
+    Other,
+}
+
+/// What the application wants or reports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum AppEvent {
+    /// Start a consumer group. Answered by [`crate::action::AppAction::GroupStarted`] or
+    /// [`crate::action::AppAction::Refused`].
+    StartGroup(Arc<GroupConfig>),
+    /// Drain, commit and leave; answered by [`crate::action::AppAction::GroupStopped`].
+    StopGroup {
+        /// Which group.
+        group: ConsumerGroup,
+        /// How long running handlers may still take.
+        drain: Duration,
+    },
+    /// Stop every group and close every connection; ends with
+    /// [`crate::action::AppAction::Closed`]. A second one changes nothing.
+    Shutdown {
+        /// How long running handlers may still take.
+        drain: Duration,
+    },
+    /// How a run of messages, or a part of it, went.
+    Consumed {
+        /// The run.
+        id: ConsumeId,
+        /// Positions within its batch.
+        range: RunRange,
+        /// What became of them.
+        report: Report,
+    },
+    /// A handler asks for more time: the deadline of one message is now this far away.
+    Extend {
+        /// The run.
+        id: ConsumeId,
+        /// Position within its batch.
+        position: u32,
+        /// From now on.
+        by: Duration,
+    },
+    /// Change how many handler calls may run at once.
+    Concurrency {
+        /// Which group.
+        group: ConsumerGroup,
+        /// The new number, 1..=1000.
+        permits: u32,
+    },
+    /// A new list of name servers replaces the old one.
+    NameServers(Arc<[PeerAddr]>),
+    /// The wall clock. Refreshed hourly by the driver; a jump changes no deadline.
+    Clock(WallTime),
+    /// A request that is not consuming: produce, look up an offset, …
+    Call(Box<Call>),
+    /// Not supported yet: subscribe to one more topic, or change its expression.
+    Subscribe {
+        /// Which group.
+        group: ConsumerGroup,
+        /// The topic.
+        topic: Topic,
+        /// The expression.
+        expression: Box<str>,
+    },
+    /// Not supported yet: give a topic back.
+    Unsubscribe {
+        /// Which group.
+        group: ConsumerGroup,
+        /// The topic.
+        topic: Topic,
+    },
+    /// Not supported yet: stop delivering, keep the queues.
+    Pause {
+        /// Which group.
+        group: ConsumerGroup,
+    },
+    /// Not supported yet: deliver again.
+    Resume {
+        /// Which group.
+        group: ConsumerGroup,
+    },
+    /// Not supported yet: go on from another offset.
+    Seek {
+        /// Which group.
+        group: ConsumerGroup,
+        /// The queue and the offset to deliver next.
+        to: Box<(MessageQueue, QueueOffset)>,
+    },
+    /// Not supported yet: the answer of an own allocation strategy.
+    Allocated {
+        /// Which group.
+        group: ConsumerGroup,
+        /// The queues this member takes.
+        queues: Box<[MessageQueue]>,
+    },
+    /// Not supported yet: sign requests from now on.
+    Credentials {
+        /// Access key. The secret travels with the driver's signer, never through an event.
+        access_key: Box<str>,
+    },
+}
+
+/// Positions `start..end` within a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRange {
+    /// The first.
+    pub start: u32,
+    /// One behind the last.
+    pub end: u32,
+}
+
+impl RunRange {
+    /// How many positions.
+    #[must_use]
+    pub const fn len(self) -> u32 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What became of the messages of a range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Report {
+    /// The same for all.
+    All(Verdict),
+    /// One each, in order; as many as the range is long.
+    Each(Box<[Verdict]>),
+}
+
+/// What became of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// The handler's answer. An error and a panic count as [`Outcome::Retry`].
+    Handled(Outcome),
+    /// The body could not be read: damaged.
+    Undecodable,
+    /// The body is packed in a way this build cannot open.
+    Unsupported,
+    /// No handler began it: it was withdrawn in time.
+    NotStarted,
+}
+
+/// A request of the application that is not consuming.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Chosen by the caller; comes back with the answer.
+    pub id: CallId,
+    /// Who should answer.
+    pub to: Target,
+    /// The request code.
+    pub code: i32,
+    /// The header fields.
+    pub fields: Box<[(Box<str>, Box<str>)]>,
+    /// The body; empty means none.
+    pub body: Bytes,
+    /// How long the caller waits.
+    pub timeout: Duration,
+}
+
+/// Who should answer a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Target {
+    /// Any name server.
+    NameServer,
+    /// The master of a broker that a route named.
+    Master(BrokerName),
+    /// Exactly this address.
+    Address(PeerAddr),
+}
+
+/// What a store did. Reserved: broadcasting uses it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum StoreEvent {
+    /// The stored bytes, if there are any.
+    Loaded {
+        /// Of what.
+        key: Box<crate::action::StoreKey>,
+        /// The bytes.
+        bytes: Option<Bytes>,
+    },
+    /// The bytes are safe.
+    Saved {
+        /// Of what.
+        key: Box<crate::action::StoreKey>,
+        /// The sequence number of the save.
+        seq: u64,
+        /// Why it failed, if it did.
+        error: Option<Box<String>>,
+    },
+}
+
+impl From<NetEvent> for Event {
+    fn from(event: NetEvent) -> Self {
+        Self::Net(event)
+    }
+}
+
+impl From<AppEvent> for Event {
+    fn from(event: AppEvent) -> Self {
+        Self::App(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_stays_small() {
+        assert!(size_of::<Event>() <= 64, "{}", size_of::<Event>());
+    }
+}

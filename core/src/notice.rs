@@ -1,0 +1,228 @@
+//! What an operator or a log should see. Notices never decide anything.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::Serialize;
+
+use crate::event::NetCause;
+use crate::ids::{
+    BrokerName, ConsumerGroup, Epoch, MessageQueue, PeerAddr, PhysicalOffset, QueueOffset, Topic,
+};
+use crate::status::HoldReason;
+use crate::time::Instant;
+
+/// One notice.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Notice {
+    /// When.
+    pub at: Instant,
+    /// Which group it is about, if one.
+    pub group: Option<ConsumerGroup>,
+    /// How many more of the same were held back since the last one of this kind and subject.
+    pub repeated: u64,
+    /// What.
+    pub kind: NoticeKind,
+}
+
+/// Kinds of notices.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub enum NoticeKind {
+    /// Every queue of the first assignment is being pulled.
+    Ready,
+    /// This member now owns a queue.
+    Assigned {
+        /// The queue.
+        queue: MessageQueue,
+        /// The ownership.
+        epoch: Epoch,
+        /// Where it starts.
+        from: QueueOffset,
+    },
+    /// A queue left this member.
+    Revoked {
+        /// The queue.
+        queue: MessageQueue,
+        /// The ownership that ended.
+        epoch: Epoch,
+        /// What its broker acknowledged last.
+        committed: Option<QueueOffset>,
+    },
+    /// A broker acknowledged an offset.
+    Committed {
+        /// The queue.
+        queue: MessageQueue,
+        /// The next offset to consume.
+        offset: QueueOffset,
+    },
+    /// A queue does not pull for a reason that deserves attention.
+    Held {
+        /// The queue.
+        queue: MessageQueue,
+        /// Why.
+        reason: HoldReason,
+    },
+    /// A name server answers neither connects nor requests.
+    NameServerUnreachable {
+        /// Its address.
+        addr: PeerAddr,
+        /// What happened.
+        cause: LinkTrouble,
+    },
+    /// No name server knows the topic; it is asked again.
+    TopicUnknown {
+        /// The topic.
+        topic: Topic,
+        /// What each name server answered last.
+        answers: Vec<(PeerAddr, String)>,
+    },
+    /// The topic has no readable queue.
+    TopicHasNoQueues {
+        /// The topic.
+        topic: Topic,
+    },
+    /// A link broke or cannot be made.
+    LinkDown {
+        /// The peer.
+        addr: PeerAddr,
+        /// What happened.
+        cause: LinkTrouble,
+    },
+    /// A link stands again.
+    LinkUp {
+        /// The peer.
+        addr: PeerAddr,
+    },
+    /// A peer sent what no peer may send; its link was closed.
+    PeerMisbehaved {
+        /// The peer.
+        addr: PeerAddr,
+        /// What it sent.
+        why: String,
+    },
+    /// A request was refused for a reason that will not pass by itself.
+    RequestRefused {
+        /// The broker's name or address.
+        by: String,
+        /// What was asked.
+        request: &'static str,
+        /// The response code.
+        code: i32,
+        /// The peer's words.
+        remark: String,
+    },
+    /// Our own id stands in the member list more than once.
+    OwnIdRepeated {
+        /// How often.
+        times: u32,
+        /// The broker that gave the list.
+        broker: BrokerName,
+    },
+    /// Our own id is missing from the member list.
+    NotInMemberList {
+        /// The broker that gave the list.
+        broker: BrokerName,
+    },
+    /// A later subscription to the same topic replaced an earlier one.
+    SubscriptionReplaced {
+        /// The topic.
+        topic: Topic,
+    },
+    /// A message could not be read.
+    Undecodable {
+        /// The queue.
+        queue: MessageQueue,
+        /// Its offset, if that could be read.
+        offset: Option<QueueOffset>,
+        /// Where it stands in the log, if that could be read.
+        physical_offset: Option<PhysicalOffset>,
+        /// Why.
+        reason: String,
+        /// What was done with it.
+        fate: &'static str,
+    },
+    /// A body's checksum does not match.
+    CrcMismatch {
+        /// The queue.
+        queue: MessageQueue,
+        /// The message.
+        offset: QueueOffset,
+    },
+    /// An answer held messages outside of what was asked; they were dropped.
+    OutsideOfAsked {
+        /// The queue.
+        queue: MessageQueue,
+        /// The offset that was asked for.
+        asked: QueueOffset,
+        /// The first offset that came.
+        first: QueueOffset,
+    },
+    /// The broker refused an offset and named another one, which is now used.
+    OffsetMoved {
+        /// The queue.
+        queue: MessageQueue,
+        /// What was asked for.
+        asked: QueueOffset,
+        /// Where it goes on.
+        to: QueueOffset,
+        /// The queue's lowest offset, if told.
+        min: Option<QueueOffset>,
+        /// The next offset to be written, if told.
+        max: Option<QueueOffset>,
+    },
+    /// A delivery passed its deadline; its token was cancelled.
+    DeliveryDeadline {
+        /// The queue.
+        queue: MessageQueue,
+        /// The message.
+        offset: QueueOffset,
+        /// How long it has run.
+        after: Duration,
+    },
+    /// A failed message could not be sent back; it is tried again or delivered again here.
+    SendBackFailed {
+        /// The queue.
+        queue: MessageQueue,
+        /// The message.
+        offset: QueueOffset,
+        /// Why.
+        why: String,
+    },
+    /// A commit was not acknowledged; it is sent again.
+    CommitFailed {
+        /// The queue.
+        queue: MessageQueue,
+        /// The offset.
+        offset: QueueOffset,
+        /// Why.
+        why: String,
+    },
+    /// `now` went backwards and was clamped: a bug of the driver.
+    ClockWentBack {
+        /// By how much.
+        by: Duration,
+    },
+    /// A broker asked for something this version does not answer.
+    UnexpectedRequest {
+        /// Who.
+        addr: PeerAddr,
+        /// The request code.
+        code: i32,
+    },
+}
+
+/// Why a link does not stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub enum LinkTrouble {
+    /// The driver's reason.
+    Net(NetCause),
+    /// A request passed its deadline and no byte came since it was sent.
+    Silent,
+    /// Requests to it are not answered in time.
+    NoAnswer,
+    /// It sent what no peer may send.
+    Misbehaved,
+}

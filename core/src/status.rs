@@ -1,0 +1,198 @@
+//! A snapshot for operators: for every queue its state, the reason it does not move, and since when.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use crate::ids::{ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, QueueOffset, Topic};
+use crate::notice::LinkTrouble;
+use crate::time::Instant;
+
+/// Everything one client instance knows about itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// When the snapshot was taken.
+    pub at: Instant,
+    /// This member.
+    pub client_id: ClientId,
+    /// Links to name servers and brokers.
+    pub links: Vec<LinkStatus>,
+    /// Topics whose route is asked for.
+    pub topics: Vec<TopicStatus>,
+    /// Consumer groups.
+    pub groups: Vec<GroupStatus>,
+    /// Counters of things that were ignored on purpose.
+    pub counters: Counters,
+}
+
+/// One link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkStatus {
+    /// The peer.
+    pub addr: PeerAddr,
+    /// Whether it stands.
+    pub state: LinkState,
+    /// Since when.
+    pub since: Instant,
+    /// Requests written or waiting to be.
+    pub requests: usize,
+    /// Failed attempts to connect in a row.
+    pub failed_dials: u32,
+    /// What went wrong last, until it works again.
+    pub trouble: Option<LinkTrouble>,
+    /// Whether the peer acknowledged a heartbeat on this connection.
+    pub heartbeat_acknowledged: bool,
+}
+
+/// Whether a link stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum LinkState {
+    /// Nothing wants it.
+    Idle,
+    /// Its name is being looked up or it is being connected.
+    Connecting,
+    /// It stands.
+    Up,
+    /// It waits for the next attempt.
+    BackingOff,
+}
+
+/// One topic.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TopicStatus {
+    /// Its name.
+    pub topic: Topic,
+    /// Readable queues, if a route is known.
+    pub queues: Option<usize>,
+    /// What each name server said that did not know it.
+    pub refusals: Vec<(PeerAddr, String)>,
+}
+
+/// One consumer group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupStatus {
+    /// Its name.
+    pub group: ConsumerGroup,
+    /// Where it is in its life.
+    pub phase: GroupPhase,
+    /// The members, as the last list named them.
+    pub members: Vec<ClientId>,
+    /// The queues that are owned, being acquired or being given back.
+    pub queues: Vec<QueueStatus>,
+    /// Handler calls that may run at once, and how many do.
+    pub permits: (u32, u32),
+    /// Handlers past their deadline that have not ended.
+    pub past_deadline: u32,
+    /// Bytes of pull answers held.
+    pub buffer_bytes: u64,
+    /// Messages settled since the start.
+    pub finished: u64,
+}
+
+/// Where a group is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum GroupPhase {
+    /// Consuming, or trying to.
+    Running,
+    /// No new deliveries; running handlers may finish.
+    Draining,
+    /// Offsets are being committed for the last time.
+    Committing,
+    /// The brokers are being told.
+    Leaving,
+    /// Gone.
+    Stopped,
+}
+
+/// One queue.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueStatus {
+    /// Its name.
+    pub queue: MessageQueue,
+    /// The ownership.
+    pub epoch: Epoch,
+    /// What it does.
+    pub state: QueueState,
+    /// Why it does not move, if it does not.
+    pub hold: Option<HoldReason>,
+    /// Since when it is in this state or held for this reason.
+    pub since: Instant,
+    /// The next offset to fetch, once known.
+    pub next_offset: Option<QueueOffset>,
+    /// The lowest unfinished offset, once known.
+    pub lowest_unfinished: Option<QueueOffset>,
+    /// What the broker acknowledged last.
+    pub committed: Option<QueueOffset>,
+    /// The next offset to be written there, as the last answer told.
+    pub max_offset: Option<QueueOffset>,
+    /// Unfinished messages.
+    pub unfinished: u32,
+    /// Their body bytes as stored.
+    pub bytes: u64,
+}
+
+/// What a queue does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum QueueState {
+    /// Finding out where to start.
+    Acquiring,
+    /// A pull is at the broker.
+    Pulling,
+    /// Nothing is asked for; `hold` tells why.
+    Held,
+    /// Being given back.
+    Revoking,
+}
+
+/// Why a queue does not pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub enum HoldReason {
+    /// Another member may still hold the queue.
+    TakeoverDelay,
+    /// The stored offset is being asked for.
+    AskingOffset,
+    /// The start position is being asked for or made durable.
+    AskingStart,
+    /// No route names an address of the broker.
+    NoBrokerAddress,
+    /// The link to the broker does not stand.
+    LinkDown,
+    /// The broker has not acknowledged the current subscription.
+    HeartbeatPending,
+    /// As many unfinished messages as the limit allows.
+    CountFull,
+    /// As many unfinished body bytes as the limit allows.
+    BytesFull,
+    /// The lowest unfinished message lies too far behind.
+    SpanFull,
+    /// The group holds as many bytes as its budget allows.
+    BufferFull,
+    /// The broker asked for less.
+    FlowControlled,
+    /// The last pull failed; the next one is timed.
+    BackingOff,
+    /// A record cannot be passed.
+    Undecodable,
+    /// The group is shutting down.
+    Draining,
+}
+
+/// Things that were ignored on purpose, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Network events about an earlier life of a connection.
+    pub stale_net_events: u64,
+    /// Answers to requests that had ended already.
+    pub late_answers: u64,
+    /// Answers about an ownership that had ended.
+    pub stale_answers: u64,
+    /// Reports about an ownership that had ended, or given twice.
+    pub late_reports: u64,
+    /// Times `now` went backwards.
+    pub clock_went_back: u64,
+}

@@ -1,0 +1,234 @@
+//! Stored messages, against what the decoder of the Java client made of the same bytes, in
+//! `golden/messages`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use rocketmq_consumer_core::wire::body::{Body, BodyError, BodyLimits, CrcPolicy, CrcState, Unsupported};
+use rocketmq_consumer_core::wire::stored::{Record, Scanned, Scanner};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// Where ours is not Java's: what the scan gives, record by record. Java stops at the first record
+/// it cannot read and drops the rest; it uses the size word for nothing.
+const DIFFERENCES: [(&str, &[&str]); 16] = [
+    ("hand-negative-numbers", &["Undecodable(NegativeQueueOffset)"]),
+    ("hand-bad-port", &["Undecodable(HostPort)"]),
+    (
+        "hand-compression-type-5",
+        &["ok", "Err(Unsupported(Compression(5)))", "ok"],
+    ),
+    (
+        "hand-compression-type-7",
+        &["ok", "Err(Unsupported(Compression(7)))", "ok"],
+    ),
+    ("hand-compressed-garbage", &["ok", "Err(Corrupt)", "ok"]),
+    ("hand-compressed-truncated-zlib", &["ok", "Err(Corrupt)"]),
+    ("hand-compressed-truncated-lz4", &["ok", "Err(Unsupported(Lz4))"]),
+    (
+        "hand-cut-last",
+        &["ok", "ok", "Broken(BeyondEnd { size: 149, left: 144 })"],
+    ),
+    (
+        "hand-cut-last-header",
+        &["ok", "ok", "Broken(BeyondEnd { size: 149, left: 20 })"],
+    ),
+    ("hand-trailing-3-bytes", &["ok", "ok", "Broken(CutSize(3))"]),
+    (
+        "hand-bad-magic-middle",
+        &["ok", "Undecodable(UnknownMagic(287454020))", "ok"],
+    ),
+    (
+        "hand-total-too-big",
+        &["Broken(BeyondEnd { size: 1100, left: 298 })"],
+    ),
+    ("hand-total-negative", &["Broken(TooSmall(-1))"]),
+    ("hand-body-too-long", &["ok", "Undecodable(BodyLength)"]),
+    ("hand-body-huge", &["ok", "Undecodable(BodyLength)"]),
+    ("hand-topic-too-long", &["ok", "Undecodable(TopicLength)"]),
+];
+
+fn file(name: &str) -> Vec<u8> {
+    let path = format!("{}/golden/messages/{name}", env!("CARGO_MANIFEST_DIR"));
+    fs::read(path).expect("a file of this repository")
+}
+
+fn rows() -> Vec<Value> {
+    let text = String::from_utf8(file("index.jsonl")).expect("UTF-8");
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect()
+}
+
+fn open(frame: &Bytes, record: &Record<'_>) -> Result<Body, BodyError> {
+    let stored = frame.slice_ref(record.stored_body());
+    Body::decode(
+        &stored,
+        record.sys_flag(),
+        record.body_crc(),
+        BodyLimits::default(),
+        CrcPolicy::Report,
+    )
+}
+
+#[test]
+fn records_read_as_java_reads_them() {
+    let rows = rows();
+    assert_eq!(rows.len(), 74);
+    let mut differences = 0;
+    for row in &rows {
+        let name = row["name"].as_str().expect("a name");
+        let frame = Bytes::from(file(row["file"].as_str().expect("a file name")));
+        assert_eq!(
+            hex(&Sha256::digest(&frame)),
+            row["sha256"].as_str().expect("a hash"),
+            "{name}"
+        );
+
+        let expected = row["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut steps = Vec::new();
+        for scanned in Scanner::new(&frame) {
+            steps.push(match scanned {
+                Scanned::Message(entry) => {
+                    let record = Record::new(&frame, entry);
+                    match expected.get(steps.len()) {
+                        Some(message) => compare(name, &frame, &record, message),
+                        None => match open(&frame, &record) {
+                            Ok(_) => "ok".into(),
+                            Err(error) => format!("Err({error:?})"),
+                        },
+                    }
+                }
+                Scanned::Undecodable(undecodable) => format!("Undecodable({:?})", undecodable.reason),
+                Scanned::Broken { reason, .. } => format!("Broken({reason:?})"),
+            });
+        }
+        match DIFFERENCES.iter().find(|(differs, _)| *differs == name) {
+            Some((_, expected)) => {
+                assert_eq!(steps, *expected, "{name}");
+                differences += 1;
+            }
+            None => assert_eq!(steps, vec!["ok"; expected.len()], "{name}"),
+        }
+    }
+    assert_eq!(differences, DIFFERENCES.len());
+}
+
+/// Compares everything Java says of a message.
+fn compare(name: &str, frame: &Bytes, record: &Record<'_>, java: &Value) -> String {
+    let context = format!("{name} at {}", record.queue_offset());
+    assert_eq!(java["topic"], record.topic(), "{context}");
+    assert_eq!(java["queueId"], record.queue_id().0, "{context}");
+    assert_eq!(java["flag"], record.flag(), "{context}");
+    assert_eq!(java["sysFlagOnWire"], record.sys_flag().0, "{context}");
+    assert_eq!(java["queueOffset"], record.queue_offset().0, "{context}");
+    assert_eq!(java["commitLogOffset"], record.physical_offset().0, "{context}");
+    assert_eq!(java["storeSize"], record.bytes().len(), "{context}");
+    assert_eq!(
+        java["bornTimestamp"],
+        record.born_at().as_unix_millis(),
+        "{context}"
+    );
+    assert_eq!(
+        java["storeTimestamp"],
+        record.store_at().as_unix_millis(),
+        "{context}"
+    );
+    assert_eq!(host(&java["bornHost"]), record.born_host(), "{context}");
+    assert_eq!(host(&java["storeHost"]), record.store_host(), "{context}");
+    assert_eq!(java["reconsumeTimes"], record.reconsume_times(), "{context}");
+    assert_eq!(
+        java["preparedTransactionOffset"],
+        record.prepared_transaction_offset(),
+        "{context}"
+    );
+    assert_eq!(java["bodyCRC"], record.body_crc(), "{context}");
+    assert_eq!(java["tags"].as_str(), record.tags().as_deref(), "{context}");
+    assert_eq!(java["keys"].as_str(), record.keys().as_deref(), "{context}");
+    assert_eq!(java["msgId"], &*record.msg_id(), "{context}");
+    assert_eq!(java["offsetMsgId"], record.offset_msg_id().as_str(), "{context}");
+
+    let properties: BTreeMap<_, _> = record.properties().iter().collect();
+    let expected: BTreeMap<_, _> = java["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.into(), value.as_str().expect("text").into()))
+        .collect();
+    assert_eq!(properties, expected, "{context}");
+    for (name, value) in expected {
+        assert_eq!(record.property(&name), Some(value), "{context}");
+    }
+
+    let stored_len = java.get("storedBodyLength").unwrap_or(&java["bodyLength"]);
+    assert_eq!(*stored_len, record.stored_body().len(), "{context}");
+    match open(frame, record) {
+        Ok(body) => {
+            assert_eq!(java["bodyLength"], body.bytes.len(), "{context}");
+            if let Some(hash) = java["bodySha256"].as_str() {
+                assert_eq!(hex(&Sha256::digest(&body.bytes)), hash, "{context}");
+            }
+            if let Some(expected) = java["bodyHex"].as_str() {
+                assert_eq!(hex(&body.bytes), expected, "{context}");
+            }
+            // Brokers fill the checksum in; who built records by hand did not bother.
+            let by_hand = name.starts_with("hand-") || name.starts_with("java-encoder-");
+            assert!(by_hand || body.crc == CrcState::Match, "{context}");
+        }
+        Err(BodyError::Unsupported(unsupported)) => {
+            let flag = record.sys_flag().0;
+            let expected = match unsupported {
+                Unsupported::InnerBatch => flag & 0xC0 == 0xC0,
+                Unsupported::Lz4 => flag & 0x701 == 0x101,
+                Unsupported::Zstd => flag & 0x701 == 0x201,
+                Unsupported::Compression(kind) => flag & 0x701 == i32::from(kind) << 8 | 1,
+                other => panic!("{context}: {other}"),
+            };
+            assert!(expected, "{context}: {unsupported}");
+        }
+        Err(error) => panic!("{context}: {error}"),
+    }
+    "ok".into()
+}
+
+#[test]
+fn every_format_to_come_is_in_the_data() {
+    let mut unsupported = BTreeMap::<String, usize>::new();
+    for row in rows() {
+        let frame = Bytes::from(file(row["file"].as_str().expect("a file name")));
+        for scanned in Scanner::new(&frame) {
+            if let Scanned::Message(entry) = scanned
+                && let Err(BodyError::Unsupported(what)) = open(&frame, &Record::new(&frame, entry))
+            {
+                *unsupported.entry(what.to_string()).or_default() += 1;
+            }
+        }
+    }
+    let formats: Vec<&str> = unsupported.keys().map(String::as_str).collect();
+    let expected = [
+        "LZ4 compression",
+        "an inner batch",
+        "compression type 5",
+        "compression type 7",
+        "zstd compression",
+    ];
+    assert_eq!(formats, expected);
+}
+
+/// Java writes `address:port` for both families.
+fn host(text: &Value) -> SocketAddr {
+    let (address, port) = text
+        .as_str()
+        .and_then(|text| text.rsplit_once(':'))
+        .expect("address and port");
+    SocketAddr::new(
+        address.parse::<IpAddr>().expect("an address"),
+        port.parse().expect("a port"),
+    )
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
