@@ -16,6 +16,7 @@ pub mod event;
 pub mod ids;
 pub mod message;
 pub mod notice;
+pub mod recording;
 mod rpc;
 pub mod status;
 pub mod step;
