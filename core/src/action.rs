@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::event::RunRange;
-use crate::ids::{CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset};
+use crate::ids::{CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset, StoreKey};
 use crate::message::Batch;
 use crate::notice::Notice;
 
@@ -240,25 +240,6 @@ pub enum StoreAction {
         /// The content.
         bytes: Bytes,
     },
-}
-
-/// Names one stored thing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoreKey {
-    /// Whose it is.
-    pub group: ConsumerGroup,
-    /// Which member's.
-    pub instance: String,
-    /// What kind of content.
-    pub kind: StoreKind,
-}
-
-/// Kinds of stored content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum StoreKind {
-    /// Offsets of a broadcasting member.
-    Offsets,
 }
 
 impl From<NetAction> for Action {

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::GroupConfig;
 use crate::ids::{
-    BrokerName, CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset, Topic,
+    BrokerName, CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset, StoreKey,
+    Topic,
 };
 use crate::message::Outcome;
 use crate::time::WallTime;
@@ -280,14 +281,14 @@ pub enum StoreEvent {
     /// The stored bytes, if there are any.
     Loaded {
         /// Of what.
-        key: Box<crate::action::StoreKey>,
+        key: Box<StoreKey>,
         /// The bytes.
         bytes: Option<Bytes>,
     },
     /// The bytes are safe.
     Saved {
         /// Of what.
-        key: Box<crate::action::StoreKey>,
+        key: Box<StoreKey>,
         /// The sequence number of the save.
         seq: u64,
         /// Why it failed, if it did.

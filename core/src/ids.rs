@@ -286,6 +286,25 @@ pub struct ConsumeId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallId(pub u64);
 
+/// Names one stored thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreKey {
+    /// Whose it is.
+    pub group: ConsumerGroup,
+    /// Which member's.
+    pub instance: String,
+    /// What kind of content.
+    pub kind: StoreKind,
+}
+
+/// Kinds of stored content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum StoreKind {
+    /// Offsets of a broadcasting member.
+    Offsets,
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString as _;

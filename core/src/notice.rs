@@ -6,11 +6,10 @@ use core::time::Duration;
 
 use serde::Serialize;
 
-use crate::event::NetCause;
 use crate::ids::{
     BrokerName, ConsumerGroup, Epoch, MessageQueue, PeerAddr, PhysicalOffset, QueueOffset, Topic,
 };
-use crate::status::HoldReason;
+use crate::status::{HoldReason, LinkTrouble};
 use crate::time::Instant;
 
 /// One notice.
@@ -211,18 +210,4 @@ pub enum NoticeKind {
         /// The request code.
         code: i32,
     },
-}
-
-/// Why a link does not stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[non_exhaustive]
-pub enum LinkTrouble {
-    /// The driver's reason.
-    Net(NetCause),
-    /// A request passed its deadline and no byte came since it was sent.
-    Silent,
-    /// Requests to it are not answered in time.
-    NoAnswer,
-    /// It sent what no peer may send.
-    Misbehaved,
 }

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
+use crate::event::NetCause;
 use crate::ids::{ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, QueueOffset, Topic};
-use crate::notice::LinkTrouble;
 use crate::time::Instant;
 
 /// Everything one client instance knows about itself.
@@ -57,6 +57,20 @@ pub enum LinkState {
     Up,
     /// It waits for the next attempt.
     BackingOff,
+}
+
+/// Why a link does not stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub enum LinkTrouble {
+    /// The driver's reason.
+    Net(NetCause),
+    /// A request passed its deadline and no byte came since it was sent.
+    Silent,
+    /// Requests to it are not answered in time.
+    NoAnswer,
+    /// It sent what no peer may send.
+    Misbehaved,
 }
 
 /// One topic.

@@ -3,7 +3,7 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::ids::{ConnId, PeerAddr};
-use crate::notice::LinkTrouble;
+use crate::status::LinkTrouble;
 use crate::status::{LinkState, LinkStatus};
 use crate::time::Instant;
 use crate::wire::link::Reassembler;

@@ -1,0 +1,186 @@
+//! What comes from the application: groups that start and stop, reports, calls.
+
+use alloc::boxed::Box;
+use alloc::string::ToString as _;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::cx::{Destination, Purpose, Replica, Wish};
+use super::group::Group;
+use super::peers::Peers;
+use super::{ConsumerState, Life, calls};
+use crate::action::{AppAction, CallError, Refusal, RefusalReason};
+use crate::config::{ConfigError, GroupConfig};
+use crate::event::{AppEvent, Call, Target};
+use crate::ids::{ConsumerGroup, PeerAddr, Topic};
+
+impl ConsumerState {
+    pub(super) fn on_app(&mut self, event: AppEvent) {
+        match event {
+            AppEvent::StartGroup(config) => self.start_group(config),
+            AppEvent::StopGroup { group, drain } => {
+                let mut cx = self.ground.cx();
+                match self.by_name.get(&group).and_then(|key| self.groups.get_mut(*key)) {
+                    Some(group) => group.drain(&mut cx, drain),
+                    None => self.refuse(Some(group), "stop", RefusalReason::UnknownGroup),
+                }
+            }
+            AppEvent::Shutdown { drain } => self.shut_down(drain),
+            AppEvent::Consumed { id, range, report } => {
+                let mut cx = self.ground.cx();
+                match self.groups.get_mut(id.group) {
+                    Some(group) => group.on_consumed(
+                        &mut cx,
+                        Peers {
+                            routes: &self.routes,
+                            beats: &self.beats,
+                        },
+                        id.run,
+                        range,
+                        &report,
+                    ),
+                    None => cx.counters.late_reports += u64::from(range.len()),
+                }
+            }
+            AppEvent::Extend { id, position, by } => {
+                let mut cx = self.ground.cx();
+                match self.groups.get_mut(id.group) {
+                    Some(group) => group.on_extend(&mut cx, id.run, position, by),
+                    None => cx.counters.late_reports += 1,
+                }
+            }
+            AppEvent::Concurrency { group, permits } => {
+                let mut cx = self.ground.cx();
+                match self.by_name.get(&group).and_then(|key| self.groups.get_mut(*key)) {
+                    Some(_) if !(1..=1000).contains(&permits) => {
+                        let why = "use 1 to 1000".to_string();
+                        self.refuse(
+                            Some(group),
+                            "concurrency",
+                            RefusalReason::BadConfig("concurrency", why),
+                        );
+                    }
+                    Some(group) => group.set_permits(&mut cx, permits),
+                    None => self.refuse(Some(group), "concurrency", RefusalReason::UnknownGroup),
+                }
+            }
+            AppEvent::NameServers(servers) => self.replace_name_servers(&servers),
+            AppEvent::Clock(wall) => self.ground.clock = (self.ground.now, wall),
+            AppEvent::Call(call) => self.call(*call),
+            AppEvent::Subscribe { group, .. } => self.not_yet(group, "subscribe"),
+            AppEvent::Unsubscribe { group, .. } => self.not_yet(group, "unsubscribe"),
+            AppEvent::Pause { group } => self.not_yet(group, "pause"),
+            AppEvent::Resume { group } => self.not_yet(group, "resume"),
+            AppEvent::Seek { group, .. } => self.not_yet(group, "seek"),
+            AppEvent::Allocated { group, .. } => self.not_yet(group, "allocated"),
+            AppEvent::Credentials { .. } => self.refuse(None, "credentials", RefusalReason::NotSupportedYet),
+        }
+    }
+
+    fn start_group(&mut self, config: Arc<GroupConfig>) {
+        let name = config.group.clone();
+        if self.life != Life::Running {
+            return self.refuse(Some(name), "start", RefusalReason::ShuttingDown);
+        }
+        if self.by_name.contains_key(&name) {
+            return self.refuse(Some(name), "start", RefusalReason::AlreadyRegistered);
+        }
+        if let Err(ConfigError { key, why }) = config.check() {
+            return self.refuse(Some(name), "start", RefusalReason::BadConfig(key, why));
+        }
+        let client = self.config.clone();
+        let mut cx = self.ground.cx();
+        let key = self.groups.insert_with(|key| {
+            Group::new(&mut cx, key, config, &client).expect("the configuration was checked above")
+        });
+        self.by_name.insert(name.clone(), key);
+        let topics: Vec<Topic> = self
+            .groups
+            .get(key)
+            .into_iter()
+            .flat_map(Group::topics)
+            .cloned()
+            .collect();
+        cx.tell(AppAction::GroupStarted { group: name });
+        cx.wishes.push_back(Wish::Subscriptions(key));
+        for topic in topics {
+            self.watch(&topic);
+        }
+    }
+
+    fn watch(&mut self, topic: &Topic) {
+        self.routes.watch(&mut self.ground.cx(), topic);
+    }
+
+    fn shut_down(&mut self, drain: Duration) {
+        if self.life != Life::Running {
+            return;
+        }
+        self.life = Life::ShuttingDown;
+        self.rpc.leave();
+        for key in self.groups.keys() {
+            let mut cx = self.ground.cx();
+            if let Some(group) = self.groups.get_mut(key) {
+                group.drain(&mut cx, drain);
+            }
+        }
+        self.close_if_empty();
+    }
+
+    pub(super) fn close_if_empty(&mut self) {
+        if self.life != Life::ShuttingDown || !self.groups.is_empty() {
+            return;
+        }
+        self.life = Life::Closed;
+        let mut cx = self.ground.cx();
+        self.calls.fail_all(&mut cx);
+        self.rpc.close_all(&mut cx.step());
+        cx.tell(AppAction::Closed);
+        self.ground.timers.clear();
+        self.ground.wishes.clear();
+    }
+
+    fn replace_name_servers(&mut self, servers: &[PeerAddr]) {
+        if servers.is_empty() {
+            let why = "give at least one".to_string();
+            return self.refuse(
+                None,
+                "name servers",
+                RefusalReason::BadConfig("name_servers", why),
+            );
+        }
+        let gone = self.routes.set_servers(servers);
+        for addr in gone {
+            let mut cx = self.ground.cx();
+            self.rpc.forget(&mut cx.step(), &addr);
+        }
+    }
+
+    fn call(&mut self, call: Call) {
+        let to = match &call.to {
+            Target::NameServer => Destination::NameServer,
+            Target::Master(broker) => Destination::Broker(broker.clone(), Replica::Master),
+            Target::Address(addr) => Destination::Address(addr.clone()),
+        };
+        let id = call.id;
+        let mut cx = self.ground.cx();
+        if !self.calls.begin(id) {
+            return cx.tell(calls::answer(id, Err(CallError::Overloaded)));
+        }
+        let deadline = cx.now + call.timeout;
+        self.send(&to, Purpose::Call(id), deadline, |opaque| {
+            calls::encode(&call, opaque)
+        });
+    }
+
+    fn not_yet(&mut self, group: ConsumerGroup, wish: &'static str) {
+        self.refuse(Some(group), wish, RefusalReason::NotSupportedYet);
+    }
+
+    pub(super) fn refuse(&mut self, group: Option<ConsumerGroup>, wish: &'static str, why: RefusalReason) {
+        self.ground
+            .out
+            .push(AppAction::Refused(Box::new(Refusal { group, wish, why })));
+    }
+}

@@ -1,0 +1,315 @@
+//! What comes from peers: connections, answers and requests, each carried to the part it is for.
+
+use alloc::format;
+
+use bytes::Bytes;
+
+use super::ConsumerState;
+use super::cx::{Cx, Purpose, QueueAsk};
+use super::group::Group;
+use super::peers::Peers;
+use crate::action::CallError;
+use crate::event::NetEvent;
+use crate::ids::{ConnId, QueueKey};
+use crate::notice::NoticeKind;
+use crate::rpc::RpcSignal;
+use crate::status::LinkTrouble;
+use crate::wire::code::{RequestCode, ResponseCode};
+use crate::wire::command::Header;
+use crate::wire::frame::HeaderForm;
+use crate::wire::request::heartbeat::HeartbeatAnswer;
+use crate::wire::request::members::{MemberList, MembersChanged};
+use crate::wire::request::offsets::{OffsetAnswer, StoredOffset};
+use crate::wire::request::pull::PullAnswer;
+use crate::wire::request::route::TopicRoute;
+use crate::wire::request::{Answer, AnswerError, Done, Request as _, encode_refusal};
+
+impl ConsumerState {
+    pub(super) fn on_net(&mut self, event: NetEvent) {
+        let received = if let NetEvent::Received { conn, .. } = &event {
+            Some(*conn)
+        } else {
+            None
+        };
+        let mut cx = self.ground.cx();
+        self.rpc.on_net(&mut cx.step(), event);
+        let Some(conn) = received else { return };
+        loop {
+            let mut cx = self.ground.cx();
+            let Some(frame) = self.rpc.next_frame(&mut cx.step(), conn) else {
+                break;
+            };
+            match Header::decode(frame.form, &frame.header) {
+                Ok(header) if header.is_response() => {
+                    let purpose = self.rpc.complete(&mut cx.step(), conn, header.opaque);
+                    if let Some(purpose) = purpose {
+                        self.on_answer(purpose, &header, &frame.body);
+                    }
+                }
+                Ok(header) => self.on_request(conn, &header, &frame.body),
+                Err(error) => self.rpc.misbehaved(&mut cx.step(), conn, format!("{error}")),
+            }
+            self.settle();
+        }
+    }
+
+    /// An answer has come, whatever it says.
+    fn on_answer(&mut self, purpose: Purpose, header: &Header<'_>, body: &Bytes) {
+        let mut cx = self.ground.cx();
+        match purpose {
+            Purpose::Route(topic) => match TopicRoute::decode(header, body) {
+                Ok(route) => self.routes.on_route(&mut cx, &topic, &route),
+                Err(AnswerError::Refused {
+                    code: ResponseCode::TOPIC_NOT_EXIST,
+                    ..
+                }) => {
+                    let expected = topic.as_str().starts_with("%RETRY%");
+                    self.routes
+                        .on_unknown(&mut cx, &topic, "the topic does not exist".into(), expected);
+                }
+                Err(error) => self.routes.on_unknown(&mut cx, &topic, format!("{error}"), false),
+            },
+            Purpose::Heartbeat { addr, revision } => match HeartbeatAnswer::decode(header, body) {
+                Ok(_) => self.beats.on_acknowledged(&mut cx, &addr, revision),
+                Err(error) => self.beats.on_failed(&mut cx, &addr, &error.into()),
+            },
+            Purpose::Members { group, round, broker } => {
+                let members = decode::<MemberList>(header, body).map(|list| list.client_ids);
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_members(
+                        &mut cx,
+                        Peers {
+                            routes: &self.routes,
+                            beats: &self.beats,
+                        },
+                        round,
+                        &broker,
+                        members,
+                    );
+                }
+            }
+            Purpose::Queue { group, queue, ask } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    on_queue_answer(
+                        &mut cx,
+                        Peers {
+                            routes: &self.routes,
+                            beats: &self.beats,
+                        },
+                        group,
+                        queue,
+                        ask,
+                        header,
+                        body,
+                    );
+                }
+            }
+            Purpose::SendBack { group, back } => {
+                let answer = decode::<Done>(header, body).map(|_| ());
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_send_back(
+                        &mut cx,
+                        Peers {
+                            routes: &self.routes,
+                            beats: &self.beats,
+                        },
+                        back,
+                        answer,
+                    );
+                }
+            }
+            Purpose::Unregister(group) => self.told_farewell(group),
+            Purpose::Call(id) => self.calls.answered(&mut cx, id, header, body),
+        }
+    }
+
+    /// A request has ended without an answer.
+    pub(super) fn on_failure(&mut self, purpose: Purpose, error: CallError) {
+        let mut cx = self.ground.cx();
+        match purpose {
+            Purpose::Route(topic) => {
+                if let Some((addr, _)) = self.routes.server() {
+                    let cause = LinkTrouble::NoAnswer;
+                    if error == CallError::Timeout {
+                        cx.client_notice(NoticeKind::NameServerUnreachable {
+                            addr: addr.clone(),
+                            cause,
+                        });
+                    }
+                }
+                self.routes.on_failed(&mut cx, &topic, &error);
+            }
+            Purpose::Heartbeat { addr, .. } => self.beats.on_failed(&mut cx, &addr, &error),
+            Purpose::Members { group, round, broker } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_members(
+                        &mut cx,
+                        Peers {
+                            routes: &self.routes,
+                            beats: &self.beats,
+                        },
+                        round,
+                        &broker,
+                        Err(error),
+                    );
+                }
+            }
+            Purpose::Queue { group, queue, ask } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    match ask {
+                        QueueAsk::Pull { serial } => {
+                            group.on_pull(
+                                &mut cx,
+                                Peers {
+                                    routes: &self.routes,
+                                    beats: &self.beats,
+                                },
+                                queue,
+                                serial,
+                                Err(error),
+                            );
+                        }
+                        QueueAsk::StoredOffset => group.on_stored_offset(
+                            &mut cx,
+                            Peers {
+                                routes: &self.routes,
+                                beats: &self.beats,
+                            },
+                            queue,
+                            Err(error),
+                        ),
+                        QueueAsk::StartOffset => group.on_start_offset(
+                            &mut cx,
+                            Peers {
+                                routes: &self.routes,
+                                beats: &self.beats,
+                            },
+                            queue,
+                            Err(error),
+                        ),
+                        QueueAsk::Commit(offset) => group.on_committed(&mut cx, queue, offset, Err(error)),
+                        QueueAsk::Recheck => group.on_recheck(&mut cx, queue, Err(error)),
+                    }
+                }
+            }
+            Purpose::SendBack { group, back } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_send_back(
+                        &mut cx,
+                        Peers {
+                            routes: &self.routes,
+                            beats: &self.beats,
+                        },
+                        back,
+                        Err(error),
+                    );
+                }
+            }
+            Purpose::Unregister(group) => self.told_farewell(group),
+            Purpose::Call(id) => self.calls.failed(&mut cx, id, error),
+        }
+    }
+
+    /// A peer asks something of us.
+    fn on_request(&mut self, conn: ConnId, header: &Header<'_>, body: &Bytes) {
+        let code = RequestCode(header.code);
+        let mut cx = self.ground.cx();
+        if code == MembersChanged::CODE {
+            if let Ok(notice) = MembersChanged::decode(&header.ext, body)
+                && let Some(group) = self
+                    .by_name
+                    .get(&notice.group)
+                    .and_then(|key| self.groups.get_mut(*key))
+            {
+                group.on_notified(&mut cx);
+            }
+            return;
+        }
+        if let Some(addr) = self.rpc.addr(conn).cloned() {
+            cx.client_notice(NoticeKind::UnexpectedRequest { addr, code: code.0 });
+        }
+        if !header.is_oneway() {
+            let remark = format!("request type {} not supported", code.0);
+            let unsupported = ResponseCode::REQUEST_CODE_NOT_SUPPORTED;
+            if let Ok(frame) = encode_refusal(HeaderForm::Json, header.opaque, unsupported, &remark) {
+                self.rpc.send(&mut cx.step(), conn, frame);
+            }
+        }
+    }
+
+    pub(super) fn on_signal(&mut self, signal: RpcSignal<Purpose>) {
+        match signal {
+            RpcSignal::Failed { purpose, error } => self.on_failure(purpose, error),
+            RpcSignal::Up { addr, again, .. } => {
+                let mut cx = self.ground.cx();
+                self.routes.link_works(&addr);
+                if again {
+                    self.beats.redialled(cx.now);
+                    cx.client_notice(NoticeKind::LinkUp { addr });
+                }
+            }
+            RpcSignal::Down { addr, trouble, .. } => {
+                let mut cx = self.ground.cx();
+                self.beats.on_link_down(&mut cx, &addr);
+                self.routes.link_failed(&mut cx, &addr);
+                let kind = if self.routes.is_name_server(&addr) {
+                    NoticeKind::NameServerUnreachable { addr, cause: trouble }
+                } else {
+                    NoticeKind::LinkDown { addr, cause: trouble }
+                };
+                cx.client_notice(kind);
+            }
+            RpcSignal::Misbehaved { addr, why } => {
+                let mut cx = self.ground.cx();
+                cx.client_notice(NoticeKind::PeerMisbehaved { addr, why });
+            }
+        }
+    }
+}
+
+fn on_queue_answer(
+    cx: &mut Cx<'_>,
+    peers: Peers<'_>,
+    group: &mut Group,
+    queue: QueueKey,
+    ask: QueueAsk,
+    header: &Header<'_>,
+    body: &Bytes,
+) {
+    match ask {
+        QueueAsk::Pull { serial } => {
+            group.on_pull(cx, peers, queue, serial, decode::<PullAnswer>(header, body));
+        }
+        QueueAsk::StoredOffset => {
+            let stored = decode::<StoredOffset>(header, body).map(|stored| stored.0);
+            group.on_stored_offset(cx, peers, queue, stored);
+        }
+        QueueAsk::StartOffset => {
+            let start = decode::<OffsetAnswer>(header, body).map(|answer| answer.offset);
+            group.on_start_offset(cx, peers, queue, start);
+        }
+        QueueAsk::Commit(offset) => {
+            group.on_committed(cx, queue, offset, decode::<Done>(header, body).map(|_| ()));
+        }
+        QueueAsk::Recheck => {
+            group.on_recheck(
+                cx,
+                queue,
+                decode::<StoredOffset>(header, body).map(|stored| stored.0),
+            );
+        }
+    }
+}
+
+fn decode<A: Answer>(header: &Header<'_>, body: &Bytes) -> Result<A, CallError> {
+    A::decode(header, body).map_err(CallError::from)
+}
+
+impl From<AnswerError> for CallError {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Refused { code, remark } => Self::Broker { code: code.0, remark },
+            AnswerError::Malformed(why) => Self::Malformed(format!("{why}")),
+        }
+    }
+}

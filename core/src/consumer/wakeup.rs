@@ -1,0 +1,67 @@
+//! When the machine wants to be woken, and why.
+
+use serde::{Deserialize, Serialize};
+
+use super::cx::{GroupTimer, QueueTimer, TimerKey};
+use crate::rpc::RpcTimer;
+use crate::time::Instant;
+
+/// The earliest deadline, and what it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wakeup {
+    /// When the machine wants to be woken.
+    pub at: Instant,
+    /// What for.
+    pub reason: WakeReason,
+}
+
+/// What a wake-up is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum WakeReason {
+    /// A request may be past its deadline.
+    RequestDeadline,
+    /// A link is to be dialled again, given up or checked for silence.
+    Link,
+    /// A route is to be asked again.
+    Route,
+    /// A broker is to be told that we live.
+    Heartbeat,
+    /// A group is to rebalance.
+    Rebalance,
+    /// Offsets are to be committed.
+    Commit,
+    /// A send back is to be tried again.
+    SendBack,
+    /// A group's way out goes on.
+    Shutdown,
+    /// A queue's offset is to be asked.
+    Acquire,
+    /// A queue's pause ends.
+    Pull,
+    /// A delivery may be past its deadline.
+    DeliveryDeadline,
+    /// The grace of a revoked queue ends.
+    RevokeGrace,
+}
+
+impl TimerKey {
+    pub(super) const fn reason(&self) -> WakeReason {
+        match self {
+            Self::Rpc(RpcTimer::Deadline(_)) => WakeReason::RequestDeadline,
+            Self::Rpc(RpcTimer::Redial(_) | RpcTimer::DialTimeout(_) | RpcTimer::Silence(_)) => {
+                WakeReason::Link
+            }
+            Self::Route(_) => WakeReason::Route,
+            Self::Heartbeat(_) => WakeReason::Heartbeat,
+            Self::Group(_, GroupTimer::Rebalance) => WakeReason::Rebalance,
+            Self::Group(_, GroupTimer::Commit) => WakeReason::Commit,
+            Self::Group(_, GroupTimer::SendBack(_)) => WakeReason::SendBack,
+            Self::Group(_, GroupTimer::Phase) => WakeReason::Shutdown,
+            Self::Queue(_, _, QueueTimer::Acquire) => WakeReason::Acquire,
+            Self::Queue(_, _, QueueTimer::Pull) => WakeReason::Pull,
+            Self::Queue(_, _, QueueTimer::Delivery) => WakeReason::DeliveryDeadline,
+            Self::Queue(_, _, QueueTimer::Grace) => WakeReason::RevokeGrace,
+        }
+    }
+}
