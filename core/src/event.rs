@@ -140,6 +140,13 @@ pub enum AppEvent {
         /// From now on.
         by: Duration,
     },
+    /// A body's checksum does not match; it is delivered all the same.
+    CrcMismatch {
+        /// The run.
+        id: ConsumeId,
+        /// Position within its batch.
+        position: u32,
+    },
     /// Change how many handler calls may run at once.
     Concurrency {
         /// Which group.

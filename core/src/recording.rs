@@ -196,16 +196,14 @@ impl Recording {
             }
             // What was recorded before the next event was drained before it; the last drain may have
             // been cut off.
-            if records
+            let drained = records
                 .peek()
-                .is_some_and(|(_, next)| matches!(next, Record::Event(..)))
-            {
-                if let Some(action) = machine.poll_action() {
-                    return Err(ReplayError::OtherAction {
-                        at: at + 1,
-                        action: Box::new(action),
-                    });
-                }
+                .is_some_and(|(_, next)| matches!(next, Record::Event(..)));
+            if drained && let Some(action) = machine.poll_action() {
+                return Err(ReplayError::OtherAction {
+                    at: at + 1,
+                    action: Box::new(action),
+                });
             }
         }
         Ok(replayed)

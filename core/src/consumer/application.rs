@@ -50,6 +50,13 @@ impl ConsumerState {
                     None => cx.counters.late_reports += 1,
                 }
             }
+            AppEvent::CrcMismatch { id, position } => {
+                let mut cx = self.ground.cx();
+                match self.groups.get_mut(id.group) {
+                    Some(group) => group.on_crc_mismatch(&mut cx, id.run, position),
+                    None => cx.counters.late_reports += 1,
+                }
+            }
             AppEvent::Concurrency { group, permits } => {
                 let mut cx = self.ground.cx();
                 match self.by_name.get(&group).and_then(|key| self.groups.get_mut(*key)) {

@@ -108,7 +108,8 @@ impl Group {
     /// Room may have appeared, permits are free, a drain or a grace may be over.
     fn after_settling(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey) {
         self.pump(cx, peers, key);
-        if self.buffer_bytes < self.config.buffer_bytes_max {
+        if self.buffer_was_full && self.buffer_bytes < self.config.buffer_bytes_max {
+            self.buffer_was_full = false;
             self.pump_held(cx, peers, HoldReason::BufferFull);
         }
         self.enlist(key);
@@ -134,23 +135,21 @@ impl Group {
     fn settle(&mut self, cx: &mut Cx<'_>, reported: Reported, verdict: Verdict) {
         let Reported { queue: key, seq, .. } = reported;
         let may_settle = |queue: &&mut Queue| queue.is_owned() || queue.is_in_grace();
-        let Some(queue) = self.queues.get_mut(key).filter(may_settle) else {
+        let tenure = self
+            .queues
+            .get_mut(key)
+            .filter(may_settle)
+            .and_then(Queue::tenure_mut);
+        let left = matches!(
+            self.phase,
+            GroupPhase::Committing | GroupPhase::Leaving | GroupPhase::Stopped
+        );
+        // A message that was abandoned has its fate already; its handler came too late.
+        let is_out = |state| matches!(state, SlotState::Out { .. } | SlotState::Cancelled { .. });
+        let Some(tenure) = tenure.filter(|t| !left && t.window.state(seq).is_some_and(is_out)) else {
             cx.counters.late_reports += 1;
             return;
         };
-        let name = queue.name.clone();
-        let Some(tenure) = queue.tenure_mut() else { return };
-        // A message that was abandoned has its fate already; its handler came too late.
-        if !matches!(
-            tenure.window.state(seq),
-            Some(SlotState::Out { .. } | SlotState::Cancelled { .. })
-        ) || matches!(
-            self.phase,
-            GroupPhase::Committing | GroupPhase::Leaving | GroupPhase::Stopped
-        ) {
-            cx.counters.late_reports += 1;
-            return;
-        }
         match verdict {
             Verdict::Handled(Outcome::Done) => {
                 let freed = tenure.window.finish(seq);
@@ -163,45 +162,56 @@ impl Group {
             }
             Verdict::Handled(Outcome::DeadLetter) => self.send_back(cx, key, seq, Delay::DeadLetter),
             Verdict::NotStarted => tenure.window.ready_again(seq, false),
-            Verdict::Undecodable | Verdict::Unsupported => {
-                let offset = tenure.window.offset(seq);
-                let policy = match verdict {
-                    // What a newer build could read must not be thrown away by this one.
-                    Verdict::Unsupported => UndecodablePolicy::Hold,
-                    Verdict::Undecodable | Verdict::NotStarted | Verdict::Handled(_) => {
-                        self.config.undecodable
-                    }
-                };
-                let (reason, fate) = match (verdict, policy) {
-                    (Verdict::Unsupported, _) => {
-                        ("the body is packed in a way this build cannot open", "held")
-                    }
-                    (_, UndecodablePolicy::Skip) => ("the body is damaged", "skipped"),
-                    (_, UndecodablePolicy::DeadLetter) => ("the body is damaged", "sent to the dead letters"),
-                    (_, UndecodablePolicy::Hold | UndecodablePolicy::Deliver) => {
-                        ("the body is damaged", "held")
-                    }
-                };
-                let kind = NoticeKind::Undecodable {
-                    queue: name,
-                    offset,
-                    physical_offset: None,
-                    reason: String::from(reason),
-                    fate,
-                };
-                match policy {
-                    UndecodablePolicy::Skip => {
-                        let freed = tenure.window.finish(seq);
-                        self.freed(freed);
-                    }
-                    UndecodablePolicy::DeadLetter => self.send_back(cx, key, seq, Delay::DeadLetter),
-                    UndecodablePolicy::Hold | UndecodablePolicy::Deliver => {
-                        tenure.window.set_state(seq, SlotState::Held);
-                    }
-                }
-                cx.notice(&self.name, kind);
+            Verdict::Undecodable => {
+                self.cannot_open(cx, key, seq, self.config.undecodable, "the body is damaged")
+            }
+            // What a newer build could read must not be thrown away by this one.
+            Verdict::Unsupported => {
+                let reason = "the body is packed in a way this build cannot open";
+                self.cannot_open(cx, key, seq, UndecodablePolicy::Hold, reason);
             }
         }
+    }
+
+    /// A lane could not open a body.
+    fn cannot_open(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        seq: u64,
+        policy: UndecodablePolicy,
+        reason: &'static str,
+    ) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let name = queue.name.clone();
+        let Some(tenure) = queue.tenure_mut() else { return };
+        let offset = tenure.window.offset(seq);
+        let fate = match policy {
+            UndecodablePolicy::Skip => {
+                let freed = tenure.window.finish(seq);
+                self.freed(freed);
+                "skipped"
+            }
+            UndecodablePolicy::DeadLetter => {
+                self.send_back(cx, key, seq, Delay::DeadLetter);
+                "sent to the dead letters"
+            }
+            UndecodablePolicy::Hold | UndecodablePolicy::Deliver => {
+                tenure.window.set_state(seq, SlotState::Held);
+                "held"
+            }
+        };
+        let reason = String::from(reason);
+        let kind = NoticeKind::Undecodable {
+            queue: name,
+            offset,
+            physical_offset: None,
+            reason,
+            fate,
+        };
+        cx.notice(&self.name, kind);
     }
 
     const fn freed(&mut self, freed: Freed) {
@@ -350,6 +360,25 @@ impl Group {
                 },
             );
             self.arm_delivery_timer(cx, key);
+        }
+    }
+
+    /// A lane found that a body is not what its checksum says.
+    pub(crate) fn on_crc_mismatch(&mut self, cx: &mut Cx<'_>, run: u64, position: u32) {
+        let Some((key, seq)) = self.dispatch.find(run, position) else {
+            cx.counters.late_reports += 1;
+            return;
+        };
+        if let Some(queue) = self.queues.get(key)
+            && let Some(offset) = queue.tenure().and_then(|tenure| tenure.window.offset(seq))
+        {
+            cx.notice(
+                &self.name,
+                NoticeKind::CrcMismatch {
+                    queue: queue.name.clone(),
+                    offset,
+                },
+            );
         }
     }
 

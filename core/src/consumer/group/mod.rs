@@ -67,6 +67,8 @@ pub(crate) struct Group {
     send_backs: SendBacks,
     /// Bytes of batch buffers held, over all queues.
     buffer_bytes: u64,
+    /// Whether a queue is held because of that.
+    buffer_was_full: bool,
     ready_told: bool,
     finished: u64,
     report: ShutdownReport,
@@ -105,6 +107,7 @@ impl Group {
             dispatch: Dispatch::new(config.concurrency, config.handler_batch),
             send_backs: SendBacks::new(config.send_back_retries, config.local_retry),
             buffer_bytes: 0,
+            buffer_was_full: false,
             ready_told: false,
             finished: 0,
             report: ShutdownReport::default(),

@@ -57,9 +57,11 @@ impl Group {
             draining: self.phase != GroupPhase::Running,
             sub_version: subscribed.version,
         };
-        if let Some(reason) = queue.pull(cx, &gate)
-            && !matches!(reason, HoldReason::HeartbeatPending | HoldReason::Draining)
-        {
+        let Some(reason) = queue.pull(cx, &gate) else {
+            return;
+        };
+        self.buffer_was_full |= reason == HoldReason::BufferFull;
+        if !matches!(reason, HoldReason::HeartbeatPending | HoldReason::Draining) {
             let kind = NoticeKind::Held {
                 queue: queue.name.clone(),
                 reason,
