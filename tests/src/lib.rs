@@ -1,1 +1,7 @@
-//! (to be written)
+//! What a test of a RocketMQ consumer needs around it.
+//!
+//! With the feature `real-broker` (Unix only), [`rocketmq`] starts a private Apache RocketMQ 5.5.0 cluster
+//! and Java clients on this machine, and ends them again, whatever happens to the test.
+
+#[cfg(all(feature = "real-broker", unix))]
+pub mod rocketmq;
