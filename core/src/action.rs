@@ -9,7 +9,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::event::RunRange;
-use crate::ids::{CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset, StoreKey};
+use crate::ids::{
+    CallId, ConnId, ConsumeId, ConsumerGroup, GroupKey, MessageQueue, PeerAddr, QueueOffset, StoreKey,
+};
 use crate::message::Batch;
 use crate::notice::Notice;
 
@@ -98,6 +100,8 @@ pub enum AppAction {
     GroupStarted {
         /// Which group.
         group: ConsumerGroup,
+        /// How its runs name it from now on.
+        key: GroupKey,
     },
     /// The group has left.
     GroupStopped {

@@ -109,7 +109,7 @@ impl ConsumerState {
             .flat_map(Group::topics)
             .cloned()
             .collect();
-        cx.tell(AppAction::GroupStarted { group: name });
+        cx.tell(AppAction::GroupStarted { group: name, key });
         cx.wishes.push_back(Wish::Subscriptions(key));
         for topic in topics {
             self.watch(&topic);
