@@ -29,6 +29,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How long a broker may go on listing a connection of ours that is gone: its idle limit and a bit.
 const REDIAL_SHADOW: Duration = Duration::from_secs(130);
 
+/// How long the members of a group need to come back to a broker that was away.
+const RETURN: Duration = Duration::from_secs(3);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Heartbeats {
     revision: u64,
@@ -205,9 +208,19 @@ impl Heartbeats {
     }
 
     /// Whether a link was dialled again so recently that a broker may still list its former self.
-    pub(crate) fn was_redialled(&self, now: Instant) -> bool {
+    pub(crate) fn may_be_listed_twice(&self, now: Instant) -> bool {
+        self.redialled_within(now, REDIAL_SHADOW)
+    }
+
+    /// Whether a link was dialled again so recently that a broker that had been away may not know the
+    /// other members again yet.
+    pub(crate) fn may_be_listed_alone(&self, now: Instant) -> bool {
+        self.redialled_within(now, RETURN)
+    }
+
+    fn redialled_within(&self, now: Instant, span: Duration) -> bool {
         self.redialled_at
-            .is_some_and(|at| now.saturating_since(at) < REDIAL_SHADOW)
+            .is_some_and(|at| now.saturating_since(at) < span)
     }
 
     /// Whether a broker's replica knows at least `revision` of us, or why it does not.

@@ -118,7 +118,7 @@ impl Group {
         }
         // Mostly our own former connection that the broker has not missed yet; else another process
         // that took our name.
-        if times > 1 && !peers.beats.was_redialled(cx.now) {
+        if times > 1 && !peers.beats.may_be_listed_twice(cx.now) {
             let times = u32::try_from(times).unwrap_or(u32::MAX);
             cx.notice(
                 &self.name,
@@ -128,7 +128,9 @@ impl Group {
                 },
             );
         }
-        let others = members.iter().any(|member| member != &self.client_id);
+        // A broker that has just come back learns of its members one by one: who it names alone is not.
+        let others =
+            members.iter().any(|member| member != &self.client_id) || peers.beats.may_be_listed_alone(cx.now);
         for topic in topics {
             let Some(queues) = peers.routes.queues(topic) else {
                 continue;
