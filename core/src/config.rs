@@ -317,6 +317,8 @@ settings! {
     /// What to do with messages that cannot be read. A compression this build does not know is
     /// always held.
     undecodable / set_undecodable: UndecodablePolicy = UndecodablePolicy::DeadLetter;
+    /// Largest body after decompression, in bytes; a larger one is undecodable. Default 16 MiB.
+    body_bytes_max / set_body_bytes_max: u64 = 16 * MIB;
     /// Whether a body whose checksum does not match is undecodable. Default false: it is delivered,
     /// with a notice, because brokers do not guarantee the field on every path.
     crc_reject / set_crc_reject: bool = false;
@@ -373,8 +375,14 @@ impl GroupConfig {
         check_range("pull_batch", self.pull_batch, 1, 1024)?;
         check_range("queue_count_max", self.queue_count_max, 1, 65_535)?;
         check_range("queue_span_max", self.queue_span_max, 1, 65_535)?;
-        if self.queue_bytes_max == 0 || self.buffer_bytes_max == 0 {
-            return Err(ConfigError::new("queue_bytes_max", "byte limits must be above 0"));
+        for (key, bytes) in [
+            ("queue_bytes_max", self.queue_bytes_max),
+            ("buffer_bytes_max", self.buffer_bytes_max),
+            ("body_bytes_max", self.body_bytes_max),
+        ] {
+            if bytes == 0 {
+                return Err(ConfigError::new(key, "must be above 0"));
+            }
         }
         check_range("max_reconsume", self.max_reconsume, 0, i32::MAX.unsigned_abs())?;
         self.check_times()

@@ -1,1 +1,44 @@
-//! (to be written)
+//! An Apache RocketMQ push consumer on tokio.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use rocketmq_consumer_tokio::{Consumer, Message, Outcome};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let consumer = Consumer::builder("billing")
+//!     .name_server("127.0.0.1:9876")
+//!     .subscribe("orders", "paid || refund")
+//!     .concurrency(32)
+//!     .start(|message: Message| async move {
+//!         println!("from {}", message.topic());
+//!         Ok::<_, std::io::Error>(Outcome::Done)
+//!     })
+//!     .await?;
+//! consumer.ready().await?;
+//! let report = consumer.shutdown(Duration::from_secs(30)).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Everything but the runtime is the crate `rocketmq_consumer`, re-exported here: see there for
+//! handlers, batches, streams and settings. Start consumers inside a tokio runtime with its I/O and
+//! time drivers enabled, or give one by [`TokioRuntime::on`].
+#![forbid(unsafe_code)]
+
+mod socket;
+mod tokio_runtime;
+
+pub use rocketmq_consumer::*;
+pub use socket::TokioSocket;
+pub use tokio_runtime::TokioRuntime;
+
+/// A consumer group that runs on tokio.
+pub type Consumer = rocketmq_consumer::Consumer<TokioRuntime>;
+/// Settings of a [`Consumer`], and the ways to start it.
+pub type ConsumerBuilder = rocketmq_consumer::ConsumerBuilder<TokioRuntime>;
+/// The messages of a group as a stream.
+pub type DeliveryStream = rocketmq_consumer::DeliveryStream<TokioRuntime>;
+/// A client instance that several groups share.
+pub type Client = rocketmq_consumer::Client<TokioRuntime>;
+/// Settings of a [`Client`].
+pub type ClientBuilder = rocketmq_consumer::ClientBuilder<TokioRuntime>;

@@ -1,1 +1,72 @@
-//! (to be written)
+//! An Apache RocketMQ push consumer: what is the same on every async runtime.
+//!
+//! The protocol lives in `rocketmq-consumer-core`, a pure state machine. This crate gives it sockets,
+//! a clock and your handlers: a [`ConsumerBuilder`], *lanes* that run handlers, a
+//! [`DeliveryStream`] for those who would rather ask, and one driver task per [`Client`]. A runtime
+//! is a small implementation of [`Runtime`]; `rocketmq-consumer-tokio` is one.
+//!
+//! ```text
+//!            ┌────────────────────── driver: one task per client ─────────────────────┐
+//!  sockets ──┤ frames ─Event─► ConsumerState ─Action─► frames, runs, notices, answers ├──► you
+//!            └───────────▲──────────────────────────────────────┬─────────────────────┘
+//!                      inbox ◄──── reports ──── lanes, threads, stream ◄┘ runs
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "a test names what it expects and fails at anything else"
+    )
+)]
+
+mod blocking;
+mod builder;
+mod client;
+mod client_id;
+mod consumer;
+mod context;
+mod desk;
+mod driver;
+mod error;
+mod handler;
+mod lanes;
+mod machine;
+mod notices;
+mod opener;
+mod outcome;
+mod record;
+mod registry;
+mod runs;
+mod runtime;
+mod stream;
+mod sync;
+#[cfg(test)]
+mod testing;
+
+pub use builder::ConsumerBuilder;
+pub use client::{Client, ClientBuilder, Request};
+pub use consumer::Consumer;
+pub use context::{Cancelled, Context};
+pub use error::{BoxError, Closed, StartError};
+pub use notices::Notices;
+pub use outcome::{IntoBatchOutcome, IntoOutcome};
+pub use record::Recorder;
+pub use runtime::Runtime;
+pub use stream::{Delivery, DeliveryStream};
+
+pub use rocketmq_consumer_core::action::{CallAnswer, CallError, RefusalReason, ShutdownReport};
+pub use rocketmq_consumer_core::config::{
+    ClientConfig, ConfigError, ConsumeMode, GroupConfig, MessageModel, StartAt, UndecodablePolicy,
+};
+pub use rocketmq_consumer_core::event::Target;
+pub use rocketmq_consumer_core::ids::{
+    BrokerName, ClientId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset, Topic,
+};
+pub use rocketmq_consumer_core::message::{Message, Outcome};
+pub use rocketmq_consumer_core::notice::{Notice, NoticeKind};
+pub use rocketmq_consumer_core::status::{LinkTrouble, Status};
+pub use rocketmq_consumer_core::time::{Instant, WallTime};
+
+/// The machine behind this crate, for those who want its whole vocabulary.
+pub use rocketmq_consumer_core as core;

@@ -1,0 +1,333 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rocketmq_consumer_core::config::{
+    ClientConfig, ConfigError, ConsumeMode, GroupConfig, MessageModel, StartAt, UndecodablePolicy,
+};
+use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, Topic};
+use rocketmq_consumer_core::message::Message;
+
+use crate::blocking::Blocking;
+use crate::client::{Client, ClientBuilder};
+use crate::consumer::Consumer;
+use crate::context::Context;
+use crate::desk::Desk;
+use crate::driver::{Command, StartGroup};
+use crate::error::{Closed, StartError};
+use crate::handler::{Handler, PerBatch, PerMessage, WithContext};
+use crate::lanes::Lanes;
+use crate::notices::NoticeHub;
+use crate::opener::Opener;
+use crate::outcome::{IntoBatchOutcome, IntoOutcome};
+use crate::record::Recorder;
+use crate::registry::Registration;
+use crate::runtime::Runtime;
+use crate::stream::{self, DeliveryStream, StreamDesk};
+
+/// Settings of a [`Consumer`], and the ways to start it.
+///
+/// Handlers of one group share a few lanes, `min(concurrency, cores)` tasks: between two `.await`s a
+/// handler must not block. One that has to says [`Self::blocking`].
+///
+/// `start` and its sisters resolve when the settings are valid and the machine runs, not when a
+/// broker has answered: a cluster that is away is waited for. [`Consumer::ready`] tells when messages
+/// flow, and [`Self::connect_timeout`] turns an absent cluster into an error.
+#[must_use = "a builder does nothing until it is started"]
+pub struct ConsumerBuilder<R: Runtime> {
+    own: ClientBuilder<R>,
+    shared: Option<Client<R>>,
+    config: GroupConfig,
+    connect_timeout: Option<Duration>,
+    blocking: bool,
+}
+
+impl<R: Runtime> ConsumerBuilder<R> {
+    /// Defaults on a runtime.
+    pub fn new(runtime: R, group: impl Into<ConsumerGroup>) -> Self {
+        Self {
+            own: ClientBuilder::new(runtime),
+            shared: None,
+            config: GroupConfig::new(group.into()),
+            connect_timeout: None,
+            blocking: false,
+        }
+    }
+
+    /// Adds name servers; see [`ClientBuilder::name_server`].
+    pub fn name_server(mut self, list: impl Into<String>) -> Self {
+        self.own = self.own.name_server(list);
+        self
+    }
+
+    /// Sets the whole client id; see [`ClientBuilder::client_id`].
+    pub fn client_id(mut self, id: impl Into<ClientId>) -> Self {
+        self.own = self.own.client_id(id);
+        self
+    }
+
+    /// Sets the stable part of the client id; see [`ClientBuilder::instance_name`].
+    pub fn instance_name(mut self, name: impl Into<String>) -> Self {
+        self.own = self.own.instance_name(name);
+        self
+    }
+
+    /// Reaches every setting of the client; see [`ClientBuilder::client_config`].
+    pub fn client_config(
+        mut self,
+        set: impl FnOnce(&mut ClientConfig) -> &mut ClientConfig + Send + 'static,
+    ) -> Self {
+        self.own = self.own.client_config(set);
+        self
+    }
+
+    /// Writes down everything that goes into and comes out of the machine.
+    pub fn record(mut self, recorder: Box<dyn Recorder>) -> Self {
+        self.own = self.own.record(recorder);
+        self
+    }
+
+    /// Runs the group on a client that others use too. Settings of a client belong to it then and are
+    /// refused here.
+    pub fn client(mut self, client: &Client<R>) -> Self {
+        self.shared = Some(client.clone());
+        self
+    }
+
+    /// Reads a topic. An empty expression or `*` means every message, `a || b` those tagged `a` or `b`.
+    /// A second one for the same topic replaces the first.
+    pub fn subscribe(mut self, topic: impl Into<Topic>, expression: impl Into<String>) -> Self {
+        self.config.subscribe(topic.into(), expression);
+        self
+    }
+
+    /// Where to start in a queue for which the group has stored no offset. Default: latest.
+    pub fn start_at(self, start_at: StartAt) -> Self {
+        self.group_config(|config| config.set_start_at(start_at))
+    }
+
+    /// How many handler calls, or deliveries of a stream, may be under way at once. Default 20, 1..=1000.
+    pub fn concurrency(self, permits: u32) -> Self {
+        self.group_config(|config| config.set_concurrency(permits))
+    }
+
+    /// Most messages in one call of a batch handler. Default 1, 1..=1024; all of one pull answer, so
+    /// rarely more than 32.
+    pub fn batch_size(self, most: u32) -> Self {
+        self.group_config(|config| config.set_handler_batch(most))
+    }
+
+    /// How long one call may take before its context is cancelled. Default 15 min.
+    pub fn delivery_deadline(self, deadline: Duration) -> Self {
+        self.group_config(|config| config.set_delivery_deadline(deadline))
+    }
+
+    /// How often a message is tried again before it becomes a dead letter. Default 16.
+    pub fn max_reconsume(self, times: u32) -> Self {
+        self.group_config(|config| config.set_max_reconsume(times))
+    }
+
+    /// Bytes of pull answers the group may hold in memory. Default 64 MiB.
+    pub fn buffer_bytes_max(self, bytes: u64) -> Self {
+        self.group_config(|config| config.set_buffer_bytes_max(bytes))
+    }
+
+    /// What to do with messages that cannot be read. Default: dead letter topic.
+    pub fn undecodable(self, policy: UndecodablePolicy) -> Self {
+        self.group_config(|config| config.set_undecodable(policy))
+    }
+
+    /// Whether members share the queues (default) or each reads all of them.
+    pub fn model(self, model: MessageModel) -> Self {
+        self.group_config(|config| config.set_model(model))
+    }
+
+    /// Whether messages of a queue are handled side by side (default) or one after another.
+    pub fn mode(self, mode: ConsumeMode) -> Self {
+        self.group_config(|config| config.set_mode(mode))
+    }
+
+    /// Reaches every setting of the group: `.group_config(|c| c.set_pull_batch(…).set_pull_hold(…))`.
+    pub fn group_config(mut self, set: impl FnOnce(&mut GroupConfig) -> &mut GroupConfig) -> Self {
+        set(&mut self.config);
+        self
+    }
+
+    /// Makes the start fail when within this time no name server has answered and no broker has acknowledged
+    /// a heartbeat. Default: it does not wait for them.
+    pub const fn connect_timeout(mut self, within: Duration) -> Self {
+        self.connect_timeout = Some(within);
+        self
+    }
+
+    /// Runs each handler call on a thread that may block, instead of on a lane. Default false.
+    ///
+    /// Such a call cannot be given up while it runs synchronous code; it holds its permit until it ends
+    /// or awaits.
+    pub const fn blocking(mut self, blocking: bool) -> Self {
+        self.blocking = blocking;
+        self
+    }
+
+    /// Starts the consumer with a handler of single messages:
+    /// `|message: Message| async move { …; Ok::<_, Error>(Outcome::Done) }`.
+    ///
+    /// # Errors
+    /// A setting that cannot be used, a consumer that lives already under this name, or no cluster in
+    /// time if [`Self::connect_timeout`] was set.
+    pub async fn start<F, Fut>(self, handler: F) -> Result<Consumer<R>, StartError>
+    where
+        F: Fn(Message) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.launch_handler(PerMessage(handler)).await
+    }
+
+    /// Like [`Self::start`]; the handler also gets a [`Context`] that tells it to stop and takes wishes for
+    /// more time.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_with_context<F, Fut>(self, handler: F) -> Result<Consumer<R>, StartError>
+    where
+        F: Fn(Message, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.launch_handler(WithContext(handler)).await
+    }
+
+    /// Starts the consumer with a handler of up to [`Self::batch_size`] neighbouring messages of one queue,
+    /// which answers once for all or once for each.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_batch<F, Fut>(self, handler: F) -> Result<Consumer<R>, StartError>
+    where
+        F: Fn(Vec<Message>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoBatchOutcome> + Send + 'static,
+    {
+        self.start_batch_with_context(move |messages, _context| handler(messages))
+            .await
+    }
+
+    /// Like [`Self::start_batch`], with a [`Context`] for the whole call.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_batch_with_context<F, Fut>(self, handler: F) -> Result<Consumer<R>, StartError>
+    where
+        F: Fn(Vec<Message>, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoBatchOutcome> + Send + 'static,
+    {
+        let size = *self.config.handler_batch();
+        self.launch_handler(PerBatch { handler, size }).await
+    }
+
+    /// Starts the consumer with a synchronous handler that may block:
+    /// `|message: Message| { …; Ok::<_, Error>(Outcome::Done) }`. The same as [`Self::blocking`] and a
+    /// future that is ready.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_blocking<F, T>(self, handler: F) -> Result<Consumer<R>, StartError>
+    where
+        F: Fn(Message) -> T + Send + Sync + 'static,
+        T: IntoOutcome + Send + 'static,
+    {
+        self.blocking(true)
+            .start(move |message| std::future::ready(handler(message)))
+            .await
+    }
+
+    /// Starts the consumer without a handler: ask the stream for messages.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn stream(self) -> Result<DeliveryStream<R>, StartError> {
+        let mut kept = None;
+        let consumer = self
+            .launch(|_, opener| {
+                let shared = kept.insert(Arc::new(stream::Shared::new(opener)));
+                Box::new(StreamDesk(Arc::clone(shared)))
+            })
+            .await?;
+        Ok(DeliveryStream::new(
+            consumer,
+            kept.expect("a launch that worked has made the desk"),
+        ))
+    }
+
+    async fn launch_handler(self, handler: impl Handler) -> Result<Consumer<R>, StartError> {
+        let (permits, blocking) = (*self.config.concurrency(), self.blocking);
+        self.launch(move |runtime, opener| {
+            if blocking {
+                Box::new(Blocking::new(runtime, opener, handler, permits))
+            } else {
+                Box::new(Lanes::new(runtime, opener, handler, permits))
+            }
+        })
+        .await
+    }
+
+    async fn launch(self, desk: impl FnOnce(R, Opener) -> Box<dyn Desk>) -> Result<Consumer<R>, StartError> {
+        let Self {
+            own,
+            shared,
+            config,
+            connect_timeout,
+            ..
+        } = self;
+        config.check()?;
+        let owns_client = shared.is_none();
+        let client = match shared {
+            Some(client) => refuse_client_settings(&own).map(|()| client)?,
+            None => own.start().await?,
+        };
+        let group = config.group().clone();
+        let registration = Registration::new(client.client_id().clone(), group.clone())?;
+        let notices = Arc::<NoticeHub>::default();
+        let desk = desk(
+            client.runtime().clone(),
+            Opener::new(&config, Arc::clone(client.inbox())),
+        );
+        // From here on whoever drops this future drops the consumer, which stops the group.
+        let consumer = Consumer::new(client, group, Arc::clone(&notices), owns_client);
+        let config = Arc::new(config);
+        let start = |reply| {
+            Command::Start(Box::new(StartGroup {
+                config,
+                desk,
+                notices,
+                registration,
+                reply,
+            }))
+        };
+        consumer.client().ask(start).await.unwrap_or(Err(Closed.into()))?;
+        if let Some(within) = connect_timeout {
+            consumer.connected(within).await?;
+        }
+        Ok(consumer)
+    }
+}
+
+/// Two places for one setting would mean that one of them is ignored.
+fn refuse_client_settings<R: Runtime>(own: &ClientBuilder<R>) -> Result<(), ConfigError> {
+    match own.first_setting() {
+        Some(key) => Err(ConfigError {
+            key,
+            why: "belongs to the client that was given; set it there".into(),
+        }),
+        None => Ok(()),
+    }
+}
+
+impl<R: Runtime> std::fmt::Debug for ConsumerBuilder<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConsumerBuilder")
+            .field("client", &self.own)
+            .field("group", &self.config)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("blocking", &self.blocking)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,180 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rocketmq_consumer_core::action::ShutdownReport;
+use rocketmq_consumer_core::ids::ConsumerGroup;
+use rocketmq_consumer_core::status::Status;
+
+use crate::builder::ConsumerBuilder;
+use crate::client::Client;
+use crate::driver::Command;
+use crate::error::{Closed, StartError};
+use crate::notices::{NoticeHub, Notices};
+use crate::runtime::Runtime;
+
+/// How often a start with `connect_timeout` looks whether somebody has answered.
+const CONNECT_CHECK: Duration = Duration::from_millis(20);
+
+/// A consumer group that runs.
+///
+/// Dropping it shuts it down in the background and without a drain: running handlers are given up, their
+/// messages come again. [`Self::shutdown`] is the polite way.
+#[must_use = "a consumer that is dropped is shut down"]
+pub struct Consumer<R: Runtime> {
+    client: Client<R>,
+    group: ConsumerGroup,
+    notices: Arc<NoticeHub>,
+    /// Nobody else can use the client, so it ends with this consumer.
+    owns_client: bool,
+    stopped: AtomicBool,
+}
+
+impl<R: Runtime + Default> Consumer<R> {
+    /// A consumer of this group on the runtime's default.
+    pub fn builder(group: impl Into<ConsumerGroup>) -> ConsumerBuilder<R> {
+        ConsumerBuilder::new(R::default(), group)
+    }
+}
+
+impl<R: Runtime> Consumer<R> {
+    pub(crate) const fn new(
+        client: Client<R>,
+        group: ConsumerGroup,
+        notices: Arc<NoticeHub>,
+        owns_client: bool,
+    ) -> Self {
+        Self {
+            client,
+            group,
+            notices,
+            owns_client,
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// The group.
+    pub const fn group(&self) -> &ConsumerGroup {
+        &self.group
+    }
+
+    /// The client it runs on, to ask brokers something or to start another group on.
+    pub const fn client(&self) -> &Client<R> {
+        &self.client
+    }
+
+    /// Waits until every queue of the first assignment is being pulled. Without a cluster it waits for one.
+    ///
+    /// # Errors
+    /// [`Closed`] when the consumer ends before.
+    pub async fn ready(&self) -> Result<(), Closed> {
+        let group = self.group.clone();
+        self.client
+            .ask(|reply| Command::AwaitReady { group, reply })
+            .await
+    }
+
+    /// What happens to the group and to the client, for logs and dashboards.
+    #[must_use]
+    pub fn notices(&self) -> Notices {
+        self.notices.listen()
+    }
+
+    /// A snapshot of the client, this group included.
+    ///
+    /// # Errors
+    /// [`Closed`] after the end.
+    pub async fn status(&self) -> Result<Status, Closed> {
+        self.client.status().await
+    }
+
+    /// Changes how many handler calls may run at once, 1..=1000; fewer takes effect as calls end.
+    pub fn set_concurrency(&self, permits: u32) {
+        self.client.inbox().push(Command::Concurrency {
+            group: self.group.clone(),
+            permits,
+        });
+    }
+
+    /// Stops new deliveries, waits up to `drain` for running handlers, commits what is finished, leaves the
+    /// group and tells how it went.
+    ///
+    /// What was begun here goes on if the returned future is dropped. Further calls return an empty report.
+    pub async fn shutdown(&self, drain: Duration) -> ShutdownReport {
+        let group = self.group.clone();
+        let stop = |reply| Command::Stop {
+            group,
+            drain,
+            reply: Some(reply),
+        };
+        let report = if self.stopped.load(Ordering::Acquire) {
+            Err(Closed)
+        } else {
+            self.client.ask(stop).await
+        };
+        self.stopped.store(true, Ordering::Release);
+        if self.owns_client {
+            self.client.shutdown(Duration::ZERO).await;
+        }
+        report.unwrap_or_default()
+    }
+
+    /// Waits until a name server has answered or a broker has acknowledged a heartbeat.
+    pub(crate) async fn connected(&self, within: Duration) -> Result<(), StartError> {
+        let runtime = self.client.runtime();
+        let deadline = runtime.now() + within;
+        loop {
+            let status = self.client.status().await?;
+            if is_connected(&status) {
+                return Ok(());
+            }
+            let now = runtime.now();
+            if now >= deadline {
+                let troubles = status
+                    .links
+                    .into_iter()
+                    .filter_map(|link| Some((link.addr, link.trouble?)));
+                return Err(StartError::ConnectTimeout {
+                    after: within,
+                    troubles: troubles.collect(),
+                });
+            }
+            runtime.sleep_until(deadline.min(now + CONNECT_CHECK)).await;
+        }
+    }
+}
+
+/// Routes come from name servers only, and so do refusals to give one.
+fn is_connected(status: &Status) -> bool {
+    status.links.iter().any(|link| link.heartbeat_acknowledged)
+        || status
+            .topics
+            .iter()
+            .any(|topic| topic.queues.is_some() || !topic.refusals.is_empty())
+}
+
+impl<R: Runtime> Drop for Consumer<R> {
+    fn drop(&mut self) {
+        // A group of the same name may live by now; it is not ours to stop.
+        if !self.stopped.load(Ordering::Acquire) {
+            let stop = Command::Stop {
+                group: self.group.clone(),
+                drain: Duration::ZERO,
+                reply: None,
+            };
+            self.client.inbox().push(stop);
+        }
+    }
+}
+
+impl<R: Runtime> std::fmt::Debug for Consumer<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Consumer")
+            .field("group", &self.group)
+            .field("client", &self.client)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+use rocketmq_consumer_core::action::{Action, AppAction, RefusalReason};
+use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, Report, RunRange, Verdict};
+use rocketmq_consumer_core::ids::PeerAddr;
+use rocketmq_consumer_core::message::{Message, Outcome};
+use rocketmq_consumer_core::notice::{Notice, NoticeKind};
+use rocketmq_consumer_core::status::{LinkState, LinkStatus, LinkTrouble, TopicStatus};
+use rocketmq_consumer_core::time::Instant;
+
+use super::*;
+use crate::testing::{Script, TestRuntime, batch, consume_id, empty_status};
+
+/// A client whose machine starts and stops groups as asked, and hands out one run of three messages to
+/// each.
+fn client(id: &str) -> (Client<TestRuntime>, Script) {
+    let script = Script::default();
+    script.on_event(|event| match event {
+        Event::App(AppEvent::StartGroup(config)) => {
+            let ready = Notice {
+                at: Instant::ZERO,
+                group: Some(config.group().clone()),
+                repeated: 0,
+                kind: NoticeKind::Ready,
+            };
+            let range = RunRange { start: 0, end: 3 };
+            vec![
+                AppAction::GroupStarted {
+                    group: config.group().clone(),
+                    key: consume_id(1).group,
+                }
+                .into(),
+                AppAction::Notice(Box::new(ready)).into(),
+                AppAction::Consume {
+                    id: consume_id(1),
+                    batch: batch(),
+                    range,
+                    attempt: 0,
+                }
+                .into(),
+            ]
+        }
+        Event::App(AppEvent::StopGroup { group, .. }) => {
+            let report = ShutdownReport {
+                finished: 7,
+                ..ShutdownReport::default()
+            };
+            vec![
+                AppAction::GroupStopped {
+                    group: group.clone(),
+                    report: Box::new(report),
+                }
+                .into(),
+            ]
+        }
+        Event::App(AppEvent::Shutdown { .. }) => vec![AppAction::Closed.into()],
+        _ => Vec::<Action>::new(),
+    });
+    let client = Client::carry(TestRuntime::default(), id.into(), script.clone(), None, 1 << 20);
+    (client, script)
+}
+
+fn builder(client: &Client<TestRuntime>) -> ConsumerBuilder<TestRuntime> {
+    Consumer::builder("billing")
+        .client(client)
+        .subscribe("orders", "*")
+}
+
+/// The next event that is not one of the start or the end.
+async fn report(script: &Script) -> (RunRange, Report) {
+    loop {
+        if let Event::App(AppEvent::Consumed { range, report, .. }) = script.event().await {
+            return (range, report);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_consumer_lives_from_start_to_report() {
+    let (client, script) = client("life");
+    let consumer = builder(&client)
+        .start(|_: Message| async { Ok::<_, String>(Outcome::Done) })
+        .await
+        .unwrap();
+    consumer.ready().await.unwrap();
+    assert_eq!(
+        consumer.notices().next().await.map(|notice| notice.kind),
+        Some(NoticeKind::Ready)
+    );
+    let all_done = Report::All(Verdict::Handled(Outcome::Done));
+    assert_eq!(report(&script).await, (RunRange { start: 0, end: 3 }, all_done));
+    consumer.set_concurrency(7);
+    let event = script.event().await;
+    assert_eq!(
+        event,
+        AppEvent::Concurrency {
+            group: "billing".into(),
+            permits: 7
+        }
+        .into()
+    );
+    assert_eq!(consumer.shutdown(Duration::from_secs(1)).await.finished, 7);
+    assert_eq!(
+        consumer.shutdown(Duration::from_secs(1)).await,
+        ShutdownReport::default()
+    );
+    assert_eq!(consumer.ready().await, Err(Closed));
+    // The client goes on, and the name is free again.
+    let _consumer = builder(&client).start(|_: Message| async {}).await.unwrap();
+    client.shutdown(Duration::ZERO).await;
+    assert_eq!(client.status().await, Err(Closed));
+    assert!(matches!(
+        builder(&client).start(|_: Message| async {}).await,
+        Err(StartError::Closed)
+    ));
+}
+
+#[tokio::test]
+async fn one_name_has_one_consumer_until_it_is_gone() {
+    let (first, _script) = client("twice");
+    let (second, _other) = client("twice");
+    let consumer = builder(&first).start(|_: Message| async {}).await.unwrap();
+    for client in [&first, &second] {
+        let refused = builder(client).start(|_: Message| async {}).await;
+        assert!(
+            matches!(refused, Err(StartError::AlreadyRegistered { .. })),
+            "{refused:?}"
+        );
+    }
+    let mut notices = consumer.notices();
+    drop(consumer);
+    // Dropping stops in the background; the stream of notices ends when it is done.
+    while notices.next().await.is_some() {}
+    let _again = builder(&second).start(|_: Message| async {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_gives_messages_and_ends_with_its_consumer() {
+    let (client, script) = client("stream");
+    let mut stream = builder(&client).stream().await.unwrap();
+    let first = stream.next().await.unwrap();
+    assert_eq!(first.message.position(), 0);
+    first.done();
+    drop(stream.next().await);
+    assert_eq!(
+        report(&script).await.1,
+        Report::All(Verdict::Handled(Outcome::Done))
+    );
+    assert_eq!(
+        report(&script).await.1,
+        Report::All(Verdict::Handled(Outcome::Retry))
+    );
+    assert_eq!(stream.shutdown(Duration::ZERO).await.finished, 7);
+    assert!(stream.next().await.is_none());
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_used_are_named() {
+    let (client, _script) = client("settings");
+    let start = async |builder: ConsumerBuilder<TestRuntime>| match builder.start(|_: Message| async {}).await
+    {
+        Err(StartError::Config(error)) => error.key,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(start(builder(&client).concurrency(0)).await, "concurrency");
+    assert_eq!(
+        start(builder(&client).name_server("127.0.0.1:1")).await,
+        "name_server"
+    );
+    assert_eq!(
+        start(Consumer::builder("billing").name_server("127.0.0.1:1")).await,
+        "subscribe"
+    );
+    assert_eq!(
+        start(Consumer::builder("g").subscribe("t", "*").name_server("nowhere")).await,
+        "name_server"
+    );
+    let own = Consumer::builder("g")
+        .subscribe("t", "*")
+        .name_server("127.0.0.1:1");
+    assert_eq!(
+        start(own.client_config(|c| c.set_dial_timeout(Duration::ZERO))).await,
+        "dial_timeout"
+    );
+}
+
+#[tokio::test]
+async fn a_machine_that_refuses_a_group_ends_the_start() {
+    let (client, script) = client("refusing");
+    script.on_event(|event| match event {
+        Event::App(AppEvent::StartGroup(config)) => {
+            let refusal = rocketmq_consumer_core::action::Refusal {
+                group: Some(config.group().clone()),
+                wish: "start",
+                why: RefusalReason::ShuttingDown,
+            };
+            vec![AppAction::Refused(Box::new(refusal)).into()]
+        }
+        _ => Vec::new(),
+    });
+    let refused = builder(&client).start(|_: Message| async {}).await;
+    assert_eq!(
+        refused.unwrap_err(),
+        StartError::Refused(RefusalReason::ShuttingDown)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absent_cluster_is_an_error_only_for_who_asked() {
+    let (client, script) = client("absent");
+    let addr = PeerAddr::new("127.0.0.1", 1);
+    let link = LinkStatus {
+        addr: addr.clone(),
+        state: LinkState::BackingOff,
+        since: Instant::ZERO,
+        requests: 0,
+        failed_dials: 3,
+        trouble: Some(LinkTrouble::Net(NetCause::Refused)),
+        heartbeat_acknowledged: false,
+    };
+    let mut status = empty_status();
+    status.links.push(link);
+    script.set_status(status.clone());
+    let (within, start) = (Duration::from_secs(3), tokio::time::Instant::now());
+    let asked = builder(&client).connect_timeout(within);
+    let error = asked.start(|_: Message| async {}).await.unwrap_err();
+    let troubles = vec![(addr, LinkTrouble::Net(NetCause::Refused))];
+    assert_eq!(
+        error,
+        StartError::ConnectTimeout {
+            after: within,
+            troubles
+        }
+    );
+    assert!((within..within * 2).contains(&start.elapsed()));
+
+    // One that answers, if only to say that it knows no such topic, is not absent.
+    let refusals = vec![(PeerAddr::new("127.0.0.1", 2), "No topic route info".into())];
+    status.topics.push(TopicStatus {
+        topic: "orders".into(),
+        queues: None,
+        refusals,
+    });
+    script.set_status(status);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let asked = builder(&client).connect_timeout(within);
+    let _consumer = asked.start(|_: Message| async {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn handlers_of_every_kind_can_be_started() {
+    let (client, script) = client("kinds");
+    let done = Report::All(Verdict::Handled(Outcome::Done));
+    let consumer = builder(&client)
+        .start_with_context(|_, cx| async move { assert_eq!(cx.attempt(), 0) })
+        .await
+        .unwrap();
+    assert_eq!(report(&script).await.1, done);
+    consumer.shutdown(Duration::ZERO).await;
+    let consumer = builder(&client)
+        .batch_size(8)
+        .start_batch(|all| async move { assert_eq!(all.len(), 3) })
+        .await
+        .unwrap();
+    assert_eq!(report(&script).await.1, done);
+    consumer.shutdown(Duration::ZERO).await;
+    let consumer = builder(&client)
+        .start_blocking(|_| {
+            std::thread::sleep(Duration::from_micros(10));
+            Ok::<_, std::io::Error>(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(report(&script).await.1, done);
+    consumer.shutdown(Duration::ZERO).await;
+}

@@ -1,0 +1,129 @@
+use std::sync::Arc;
+
+use futures_channel::oneshot;
+use rocketmq_consumer_core::action::ShutdownReport;
+use rocketmq_consumer_core::config::GroupConfig;
+use rocketmq_consumer_core::ids::{ConsumerGroup, GroupKey};
+
+use crate::desk::Desk;
+use crate::driver::inbox::StartGroup;
+use crate::error::StartError;
+use crate::notices::NoticeHub;
+use crate::registry::Registration;
+
+/// The groups of one client, in the order they were started.
+#[derive(Default)]
+pub(crate) struct Groups {
+    living: Vec<Group>,
+}
+
+/// One group and everyone who waits for something of it.
+pub(crate) struct Group {
+    config: Arc<GroupConfig>,
+    /// What the machine calls it, once it runs.
+    key: Option<GroupKey>,
+    pub(crate) desk: Box<dyn Desk>,
+    pub(crate) notices: Arc<NoticeHub>,
+    ready: bool,
+    started: Option<oneshot::Sender<Result<(), StartError>>>,
+    awaiting_ready: Vec<oneshot::Sender<()>>,
+    pub(crate) awaiting_stop: Vec<oneshot::Sender<ShutdownReport>>,
+    /// Given free when the group is dropped.
+    _registration: Registration,
+}
+
+impl Group {
+    fn name(&self) -> &ConsumerGroup {
+        self.config.group()
+    }
+
+    /// Tells the starter how it went, the first time.
+    pub(crate) fn started(&mut self, result: Result<(), StartError>) {
+        if let Some(reply) = self.started.take() {
+            // A starter that does not wait any more has stopped the group by now.
+            let _gone = reply.send(result);
+        }
+    }
+
+    pub(crate) const fn is_starting(&self) -> bool {
+        self.started.is_some()
+    }
+
+    pub(crate) fn await_ready(&mut self, reply: oneshot::Sender<()>) {
+        if self.ready {
+            let _gone = reply.send(());
+        } else {
+            self.awaiting_ready.push(reply);
+        }
+    }
+
+    pub(crate) fn set_ready(&mut self) {
+        self.ready = true;
+        for reply in self.awaiting_ready.drain(..) {
+            let _gone = reply.send(());
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.notices.end();
+    }
+}
+
+impl Groups {
+    /// Takes a group in, unless one of that name is here: then the newcomer is told, and dropped.
+    pub(crate) fn admit(&mut self, newcomer: StartGroup) -> Option<Arc<GroupConfig>> {
+        let StartGroup {
+            config,
+            desk,
+            notices,
+            registration,
+            reply,
+        } = newcomer;
+        let mut group = Group {
+            config: Arc::clone(&config),
+            key: None,
+            desk,
+            notices,
+            ready: false,
+            started: Some(reply),
+            awaiting_ready: Vec::new(),
+            awaiting_stop: Vec::new(),
+            _registration: registration,
+        };
+        if self.by_name(config.group()).is_some() {
+            use rocketmq_consumer_core::action::RefusalReason::AlreadyRegistered;
+            group.started(Err(StartError::Refused(AlreadyRegistered)));
+            return None;
+        }
+        self.living.push(group);
+        Some(config)
+    }
+
+    pub(crate) fn by_name(&mut self, name: &ConsumerGroup) -> Option<&mut Group> {
+        self.living.iter_mut().find(|group| group.name() == name)
+    }
+
+    /// The machine has taken the group in; its runs carry this key.
+    pub(crate) fn started(&mut self, name: &ConsumerGroup, key: GroupKey) {
+        if let Some(group) = self.by_name(name) {
+            group.key = Some(key);
+            group.started(Ok(()));
+        }
+    }
+
+    /// Whose run this is.
+    pub(crate) fn by_key(&mut self, key: GroupKey) -> Option<&mut Group> {
+        self.living.iter_mut().find(|group| group.key == Some(key))
+    }
+
+    pub(crate) fn remove(&mut self, name: &ConsumerGroup) -> Option<Group> {
+        let index = self.living.iter().position(|group| group.name() == name)?;
+        Some(self.living.remove(index))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.living.iter()
+    }
+}

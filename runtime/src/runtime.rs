@@ -1,0 +1,44 @@
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use futures_io::{AsyncRead, AsyncWrite};
+use rocketmq_consumer_core::time::{Instant, WallTime};
+
+/// What an async runtime must offer to carry a consumer: sockets, a clock, a timer and tasks.
+///
+/// A clone names the same runtime with the same origin of time. No method blocks.
+pub trait Runtime: Clone + Send + Sync + 'static {
+    /// A connected TCP socket. Dropping it closes the connection.
+    type Socket: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+    /// Ends when the time it was made for has come, never before.
+    type Sleep: Future<Output = ()> + Send + 'static;
+
+    /// Microseconds since the origin this runtime object chose; never goes back.
+    fn now(&self) -> Instant;
+
+    /// The wall clock, for fields of the protocol that carry Unix time.
+    fn wall(&self) -> WallTime;
+
+    /// Connects with `TCP_NODELAY` set. There is no time-out here: who is tired of waiting drops the
+    /// future.
+    ///
+    /// # Errors
+    /// What the operating system reports; its `ErrorKind` decides what the notice says.
+    fn connect(&self, addr: SocketAddr) -> impl Future<Output = io::Result<Self::Socket>> + Send + 'static;
+
+    /// Finds the addresses of a host, best first.
+    ///
+    /// # Errors
+    /// Whatever the resolver reports; it counts as an unknown name.
+    fn lookup(&self, host: &str) -> impl Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static;
+
+    /// A timer that ends at `at`, at once if that has passed.
+    fn sleep_until(&self, at: Instant) -> Self::Sleep;
+
+    /// Runs a task to its end, detached.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
+
+    /// Runs a closure that may block on a thread that may be blocked, detached.
+    fn spawn_blocking(&self, job: impl FnOnce() + Send + 'static);
+}
