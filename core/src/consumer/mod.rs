@@ -12,6 +12,8 @@
 //! ```
 
 mod application;
+#[cfg(test)]
+mod bench;
 mod calls;
 mod cx;
 mod farewell;

@@ -115,3 +115,108 @@ fn subject(kind: &NoticeKind) -> Option<String> {
     };
     Some(subject)
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString as _;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::consumer::bench::Bench;
+    use crate::event::NetCause;
+    use crate::ids::Topic;
+    use crate::status::LinkTrouble;
+
+    const INTERVAL_MS: u64 = 10_000;
+
+    const fn gate() -> Notices {
+        Notices::new(Duration::from_millis(INTERVAL_MS))
+    }
+
+    fn no_queues(topic: &str) -> NoticeKind {
+        let topic = Topic::from(topic);
+        NoticeKind::TopicHasNoQueues { topic }
+    }
+
+    fn link_down(port: u16, cause: NetCause) -> NoticeKind {
+        NoticeKind::LinkDown {
+            addr: crate::ids::PeerAddr::new("10.0.0.1", port),
+            cause: LinkTrouble::Net(cause),
+        }
+    }
+
+    /// Times and counts of what was told.
+    fn told(bench: &mut Bench) -> Vec<(u64, u64)> {
+        let notices = bench.notices();
+        notices
+            .iter()
+            .map(|notice| (notice.at.as_millis(), notice.repeated))
+            .collect()
+    }
+
+    #[test]
+    fn the_same_is_told_at_once_and_then_once_an_interval_with_a_count() {
+        let (mut gate, mut bench) = (gate(), Bench::new());
+        for at in [0, 1, 5_000, 9_999, 10_000, 10_001, 30_000, 30_001] {
+            gate.tell(&mut bench.at(at), None, no_queues("T"));
+        }
+        assert_eq!(told(&mut bench), [(0, 0), (10_000, 3), (30_000, 1)]);
+    }
+
+    #[test]
+    fn another_kind_subject_or_group_is_another_matter() {
+        let (mut gate, mut bench) = (gate(), Bench::new());
+        let group = |name: &str| Some(ConsumerGroup::from(name));
+        for (group, kind) in [
+            (None, no_queues("T")),
+            (None, no_queues("U")),
+            (group("g"), no_queues("T")),
+            (group("h"), no_queues("T")),
+            (None, link_down(1, NetCause::Refused)),
+            (None, link_down(2, NetCause::Refused)),
+        ] {
+            gate.tell(&mut bench.at(0), group, kind);
+        }
+        assert_eq!(told(&mut bench), [(0, 0); 6]);
+        gate.tell(&mut bench.at(1), None, link_down(2, NetCause::Reset));
+        assert_eq!(
+            told(&mut bench),
+            vec![],
+            "a link that fails in another way is still the same link"
+        );
+    }
+
+    #[test]
+    fn edges_are_told_every_time() {
+        let (mut gate, mut bench) = (gate(), Bench::new());
+        for _ in 0..3 {
+            gate.tell(&mut bench.at(0), None, NoticeKind::Ready);
+        }
+        assert_eq!(told(&mut bench), [(0, 0); 3]);
+    }
+
+    #[test]
+    fn memory_for_subjects_is_bounded() {
+        let (mut gate, mut bench) = (gate(), Bench::new());
+        let fill = |gate: &mut Notices, bench: &mut Bench, at, prefix: &str| {
+            for n in 0..SUBJECTS_MAX {
+                let name = prefix.to_string() + &n.to_string();
+                gate.tell(&mut bench.at(at), None, no_queues(&name));
+            }
+        };
+        fill(&mut gate, &mut bench, 0, "a");
+        assert_eq!(
+            (told(&mut bench).len(), gate.told.len()),
+            (SUBJECTS_MAX, SUBJECTS_MAX)
+        );
+        // All are old: they make room.
+        gate.tell(&mut bench.at(INTERVAL_MS), None, no_queues("new"));
+        assert_eq!((told(&mut bench), gate.told.len()), (vec![(INTERVAL_MS, 0)], 1));
+        // None is old: rather told twice than remembered without end.
+        fill(&mut gate, &mut bench, INTERVAL_MS, "b");
+        assert!(gate.told.len() <= SUBJECTS_MAX);
+        gate.tell(&mut bench.at(INTERVAL_MS + 1), None, no_queues("b0"));
+        assert_eq!(told(&mut bench).last(), Some(&(INTERVAL_MS + 1, 0)));
+    }
+}

@@ -98,6 +98,11 @@ impl<P> PendingTable<P> {
     }
 
     #[cfg(test)]
+    pub(super) fn purpose(&self, opaque: i32) -> Option<&P> {
+        self.by_opaque.get(&opaque).map(|pending| &pending.purpose)
+    }
+
+    #[cfg(test)]
     pub(super) const fn start_at(&mut self, opaque: i32) {
         self.next_opaque = opaque;
     }

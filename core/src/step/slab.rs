@@ -121,6 +121,10 @@ impl<K: Handle, T> Slab<K, T> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -134,5 +138,31 @@ mod tests {
             (second.slot, None, None)
         );
         assert_eq!((slab.get(second), slab.len()), (Some(&"second"), 1));
+    }
+    proptest! {
+        #[test]
+        fn a_slab_is_what_a_map_with_fresh_keys_would_be(
+            steps in prop::collection::vec((any::<bool>(), any::<usize>()), 1..80),
+        ) {
+            let mut slab = Slab::<QueueKey, usize>::new();
+            let mut map: BTreeMap<QueueKey, usize> = BTreeMap::new();
+            let mut gone: Vec<QueueKey> = Vec::new();
+            for (insert, n) in steps {
+                if insert {
+                    let key = slab.insert_with(|_| n);
+                    prop_assert!(map.insert(key, n).is_none() && !gone.contains(&key), "a key comes once");
+                } else if let Some(key) = map.keys().nth(n % map.len().max(1)).copied() {
+                    prop_assert_eq!(slab.remove(key), map.remove(&key));
+                    gone.push(key);
+                }
+                prop_assert_eq!((slab.len(), slab.is_empty()), (map.len(), map.is_empty()));
+                prop_assert_eq!(slab.iter().map(|(key, n)| (key, *n)).collect::<BTreeMap<_, _>>(), map.clone());
+                prop_assert_eq!(slab.keys(), map.keys().copied().collect::<Vec<_>>());
+                for key in &gone {
+                    prop_assert_eq!(slab.remove(*key), None);
+                    prop_assert_eq!(slab.get(*key), None);
+                }
+            }
+        }
     }
 }

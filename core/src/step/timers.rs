@@ -74,6 +74,10 @@ impl<K: Ord + Clone> Timers<K> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     const fn ms(ms: u64) -> Instant {
@@ -101,7 +105,43 @@ mod tests {
         for key in [3, 1, 2] {
             timers.set(key, ms(5));
         }
-        let fired: alloc::vec::Vec<u8> = core::iter::from_fn(|| timers.pop_due(ms(5))).collect();
+        let fired: Vec<u8> = core::iter::from_fn(|| timers.pop_due(ms(5))).collect();
         assert_eq!(fired, [1, 2, 3]);
+    }
+    proptest! {
+        #[test]
+        fn timers_are_what_a_list_of_them_would_be(
+            steps in prop::collection::vec((0..4_u8, 0..6_u8, 0..40_u64), 1..80),
+        ) {
+            let mut timers = Timers::<u8>::new();
+            let mut list: Vec<(Instant, u8)> = Vec::new();
+            for (step, key, at) in steps {
+                let armed = list.iter().position(|(_, armed)| *armed == key);
+                match (step, armed) {
+                    (0, _) | (1, None) => {
+                        list.retain(|(_, armed)| *armed != key);
+                        list.push((ms(at), key));
+                    }
+                    (1, Some(index)) => list[index].0 = list[index].0.min(ms(at)),
+                    (2, _) => list.retain(|(_, armed)| *armed != key),
+                    (_, _) => {
+                        let due = list.iter().filter(|(due, _)| *due <= ms(at)).min().copied();
+                        list.retain(|timer| Some(*timer) != due);
+                        prop_assert_eq!(timers.pop_due(ms(at)), due.map(|(_, key)| key));
+                    }
+                }
+                match step {
+                    0 => timers.set(key, ms(at)),
+                    1 => timers.set_no_later(key, ms(at)),
+                    2 => timers.cancel(key),
+                    _ => {}
+                }
+                prop_assert_eq!(timers.next(), list.iter().min());
+                for key in 0..6 {
+                    let want = list.iter().find(|(_, armed)| *armed == key).map(|(at, _)| *at);
+                    prop_assert_eq!(timers.deadline(key), want);
+                }
+            }
+        }
     }
 }

@@ -145,3 +145,152 @@ impl Rebalance {
         TimerKey::Group(self.group, GroupTimer::Rebalance)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::consumer::bench::Bench;
+
+    const GROUP: GroupKey = GroupKey {
+        slot: 0,
+        generation: 1,
+    };
+    const DEBOUNCE: Duration = Duration::from_millis(50);
+    const INTERVAL: Duration = Duration::from_secs(20);
+    const TIMER: TimerKey = TimerKey::Group(GROUP, GroupTimer::Rebalance);
+
+    fn asked(brokers: &[&str]) -> BTreeMap<BrokerName, Vec<Topic>> {
+        brokers
+            .iter()
+            .map(|name| ((*name).into(), vec![Topic::from("T")]))
+            .collect()
+    }
+
+    /// A round of one broker that is over at once.
+    fn round(rebalance: &mut Rebalance, bench: &mut Bench, at: u64, changed: bool) {
+        bench.at(at).timers.cancel(TIMER);
+        let number = rebalance.begin(asked(&["a"]));
+        assert!(rebalance.answered(number, &"a".into()).is_some());
+        if changed {
+            rebalance.changed_something();
+        }
+        rebalance.settle(&mut bench.at(at), DEBOUNCE, INTERVAL);
+    }
+
+    #[test]
+    fn each_reason_has_its_pace() {
+        for (why, at) in [(Why::Notified, 1_050), (Why::Learned, 1_000), (Why::Retry, 2_000)] {
+            let mut rebalance = Rebalance::new(GROUP);
+            let mut bench = Bench::new();
+            rebalance.wanted(&mut bench.at(1_000), why, DEBOUNCE);
+            assert_eq!(bench.armed(TIMER), Some(at), "{why:?}");
+            rebalance.wanted(&mut bench.at(1_020), why, DEBOUNCE);
+            assert_eq!(
+                bench.armed(TIMER),
+                Some(at),
+                "{why:?}: the second puts nothing off"
+            );
+            rebalance.wanted(&mut bench.at(1_030), Why::Learned, DEBOUNCE);
+            assert_eq!(bench.armed(TIMER), Some(at.min(1_030)), "{why:?}");
+        }
+    }
+
+    #[test]
+    fn notifications_that_change_nothing_cost_one_round_a_second() {
+        for (changed, next) in [(true, 170), (false, 1_050)] {
+            let mut rebalance = Rebalance::new(GROUP);
+            let mut bench = Bench::new();
+            rebalance.wanted(&mut bench.at(0), Why::Notified, DEBOUNCE);
+            round(&mut rebalance, &mut bench, 50, changed);
+            assert_eq!(bench.armed(TIMER), Some(20_050), "the safety net");
+            for at in [120, 160, 400] {
+                rebalance.wanted(&mut bench.at(at), Why::Notified, DEBOUNCE);
+            }
+            assert_eq!(bench.armed(TIMER), Some(next), "something changed: {changed}");
+        }
+    }
+
+    #[test]
+    fn a_flapping_link_gets_no_more_than_a_round_a_second() {
+        let mut rebalance = Rebalance::new(GROUP);
+        let mut bench = Bench::new();
+        let mut rounds = 0;
+        for at in (0..10_000).step_by(10) {
+            if bench.armed(TIMER).is_some_and(|armed| armed <= at) {
+                round(&mut rebalance, &mut bench, at, false);
+                rounds += 1;
+            }
+            rebalance.wanted(&mut bench.at(at), Why::Notified, DEBOUNCE);
+        }
+        assert_eq!(rounds, 10);
+    }
+
+    #[test]
+    fn a_round_is_over_when_everybody_has_answered() {
+        let mut rebalance = Rebalance::new(GROUP);
+        let mut bench = Bench::new();
+        let number = rebalance.begin(asked(&["a", "b"]));
+        assert_eq!(rebalance.answered(number, &"c".into()), None, "nobody asked c");
+        assert_eq!(rebalance.answered(number, &"a".into()), Some(vec!["T".into()]));
+        assert_eq!(rebalance.answered(number, &"a".into()), None, "once");
+        rebalance.settle(&mut bench.at(0), DEBOUNCE, INTERVAL);
+        assert_eq!((rebalance.is_running(), bench.armed(TIMER)), (true, None));
+        assert!(rebalance.answered(number, &"b".into()).is_some());
+        rebalance.settle(&mut bench.at(5), DEBOUNCE, INTERVAL);
+        assert_eq!(
+            (rebalance.is_running(), bench.armed(TIMER)),
+            (false, Some(20_005))
+        );
+    }
+
+    #[test]
+    fn an_incomplete_round_is_repeated_after_a_second() {
+        let mut rebalance = Rebalance::new(GROUP);
+        let mut bench = Bench::new();
+        let number = rebalance.begin(asked(&["a"]));
+        rebalance.answered(number, &"a".into());
+        rebalance.incomplete();
+        rebalance.settle(&mut bench.at(0), DEBOUNCE, INTERVAL);
+        assert_eq!(bench.armed(TIMER), Some(1_000));
+        round(&mut rebalance, &mut bench, 1_000, false);
+        assert_eq!(bench.armed(TIMER), Some(21_000), "a complete one is not");
+    }
+
+    #[test]
+    fn answers_of_an_earlier_round_are_nobodys() {
+        let mut rebalance = Rebalance::new(GROUP);
+        let mut bench = Bench::new();
+        let old = rebalance.begin(asked(&["a"]));
+        let new = rebalance.begin(asked(&["a"]));
+        assert_eq!(rebalance.answered(old, &"a".into()), None);
+        rebalance.stop(&mut bench.at(0));
+        assert_eq!(
+            (rebalance.answered(new, &"a".into()), bench.armed(TIMER)),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn what_comes_during_a_round_is_not_lost() {
+        for (reasons, at) in [
+            (&[Why::Notified][..], 1_000),
+            (&[Why::Retry], 1_100),
+            (&[Why::Retry, Why::Learned], 100),
+        ] {
+            let mut rebalance = Rebalance::new(GROUP);
+            let mut bench = Bench::new();
+            rebalance.wanted(&mut bench.at(0), Why::Notified, Duration::ZERO);
+            bench.at(0).timers.cancel(TIMER);
+            let number = rebalance.begin(asked(&["a"]));
+            for why in reasons {
+                rebalance.wanted(&mut bench.at(50), *why, DEBOUNCE);
+            }
+            assert_eq!(bench.armed(TIMER), None, "one round at a time");
+            rebalance.answered(number, &"a".into());
+            rebalance.settle(&mut bench.at(100), DEBOUNCE, INTERVAL);
+            assert_eq!(bench.armed(TIMER), Some(at), "{reasons:?}");
+        }
+    }
+}

@@ -175,3 +175,159 @@ impl PullLoop {
         self.since = now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consumer::bench::Bench;
+    use crate::status::HoldReason as Why;
+
+    const GROUP: GroupKey = GroupKey {
+        slot: 0,
+        generation: 1,
+    };
+    const QUEUE: QueueKey = QueueKey {
+        slot: 3,
+        generation: 1,
+    };
+    const TIMER: TimerKey = TimerKey::Queue(GROUP, QUEUE, QueueTimer::Pull);
+    const BASE: Duration = Duration::from_secs(1);
+    const MOST: Duration = Duration::from_secs(30);
+
+    const fn ready() -> PullLoop {
+        PullLoop::new(GROUP, QUEUE, Instant::ZERO)
+    }
+
+    /// One loop in each state.
+    fn each_state(bench: &mut Bench) -> [(PullLoop, PullState); 5] {
+        let (mut asked, mut held, mut paused, mut stopped) = (ready(), ready(), ready(), ready());
+        asked.ask(Instant::ZERO);
+        held.hold(Why::CountFull, Instant::ZERO);
+        paused.back_off(&mut bench.at(0), BASE, MOST, false);
+        stopped.stop(&mut bench.at(0));
+        [
+            (ready(), PullState::Ready),
+            (asked, PullState::InFlight { serial: 1 }),
+            (held, PullState::Held(Why::CountFull)),
+            (paused, PullState::Paused(Why::BackingOff)),
+            (stopped, PullState::Stopped),
+        ]
+    }
+
+    #[test]
+    fn only_a_ready_or_held_loop_asks_so_two_pulls_never_overlap() {
+        for (pull, state) in each_state(&mut Bench::new()) {
+            let may = matches!(state, PullState::Ready | PullState::Held(_));
+            assert_eq!((pull.state(), pull.may_ask()), (state, may));
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_for_the_serial_that_is_out_and_once() {
+        for (mut pull, state) in each_state(&mut Bench::new()) {
+            let out = state == PullState::InFlight { serial: 1 };
+            let at = Instant::from_millis(5);
+            assert!(
+                !pull.answered(2, at) && pull.state() == state,
+                "{state:?}: a serial never given"
+            );
+            assert_eq!(pull.answered(1, at), out, "{state:?}");
+            assert_eq!(pull.state(), if out { PullState::Ready } else { state });
+            assert!(!pull.answered(1, at), "{state:?}: twice");
+        }
+        let mut pull = ready();
+        assert_eq!(pull.ask(Instant::ZERO), 1);
+        assert!(pull.answered(1, Instant::ZERO));
+        assert_eq!(pull.ask(Instant::ZERO), 2, "serials do not come back");
+    }
+
+    #[test]
+    fn a_timer_ends_a_pause_and_nothing_else() {
+        for (mut pull, state) in each_state(&mut Bench::new()) {
+            pull.on_timer(Instant::from_millis(5));
+            let paused = matches!(state, PullState::Paused(_));
+            assert_eq!(pull.state(), if paused { PullState::Ready } else { state });
+        }
+    }
+
+    #[test]
+    fn permanent_failures_double_the_pause_and_passing_ones_do_not() {
+        for (permanent, pauses) in [
+            (true, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]),
+            (false, [1_000; 7]),
+        ] {
+            let (mut pull, mut bench) = (ready(), Bench::new());
+            for pause in pauses {
+                pull.back_off(&mut bench.at(100), BASE, MOST, permanent);
+                assert_eq!(bench.armed(TIMER), Some(100 + pause));
+                pull.on_timer(Instant::ZERO);
+            }
+            pull.worked(None, None);
+            pull.back_off(&mut bench.at(100), BASE, MOST, true);
+            assert_eq!(bench.armed(TIMER), Some(1_100), "a good answer ends the row");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_new_once_and_keeps_its_beginning() {
+        let mut pull = ready();
+        let at = Instant::from_millis;
+        assert!(pull.hold(Why::CountFull, at(1)));
+        assert!(!pull.hold(Why::CountFull, at(2)));
+        assert_eq!(pull.since(), at(1));
+        assert!(pull.hold(Why::SpanFull, at(3)));
+        assert_eq!(
+            (pull.state(), pull.since()),
+            (PullState::Held(Why::SpanFull), at(3))
+        );
+    }
+
+    #[test]
+    fn a_broker_that_is_back_ends_the_pause_its_absence_caused() {
+        for (reason, state, armed) in [
+            (Why::BackingOff, PullState::Ready, None),
+            (
+                Why::FlowControlled,
+                PullState::Paused(Why::FlowControlled),
+                Some(20),
+            ),
+            (Why::Undecodable, PullState::Paused(Why::Undecodable), Some(20)),
+        ] {
+            let (mut pull, mut bench) = (ready(), Bench::new());
+            pull.pause(&mut bench.at(0), Duration::from_millis(20), reason);
+            pull.cut_pause(&mut bench.at(5));
+            assert_eq!((pull.state(), bench.armed(TIMER)), (state, armed), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn a_stopped_loop_stays_stopped() {
+        let (mut pull, mut bench) = (ready(), Bench::new());
+        pull.back_off(&mut bench.at(0), BASE, MOST, true);
+        pull.stop(&mut bench.at(1));
+        pull.on_timer(Instant::from_millis(1_000));
+        pull.cut_pause(&mut bench.at(1_000));
+        assert_eq!((pull.state(), bench.armed(TIMER)), (PullState::Stopped, None));
+    }
+
+    #[test]
+    fn an_answer_without_a_suggestion_keeps_the_replica() {
+        let mut pull = ready();
+        for (suggested, max, want) in [
+            (Some(1), Some(QueueOffset(9)), (1, Some(QueueOffset(9)))),
+            (None, None, (1, Some(QueueOffset(9)))),
+            (Some(0), None, (0, Some(QueueOffset(9)))),
+        ] {
+            pull.worked(suggested, max);
+            assert_eq!((pull.suggested(), pull.max_offset()), want);
+        }
+    }
+
+    #[test]
+    fn standstills_are_counted_in_a_row() {
+        let mut pull = ready();
+        assert_eq!((pull.stood_still(), pull.stood_still()), (1, 2));
+        pull.moved();
+        assert_eq!(pull.stood_still(), 1);
+    }
+}
