@@ -330,7 +330,8 @@ impl<P: Clone> Rpc<P> {
             }
             RpcTimer::Silence(slot) => {
                 let link = self.link(slot);
-                if link.phase == LinkPhase::Up && link.silent_since.is_some_and(|at| link.last_byte_at < at) {
+                if link.phase == LinkPhase::Up && link.silent_since.is_some_and(|at| link.last_byte_at <= at)
+                {
                     self.close_silent(cx, slot);
                 } else {
                     link.silent_since = None;
@@ -630,7 +631,8 @@ impl<P: Clone> Rpc<P> {
         };
         self.fail(pending.purpose, CallError::Timeout);
         let link = self.link(slot);
-        if link.phase != LinkPhase::Up || link.last_byte_at >= sent_at {
+        // A byte of the very event that made us send it came before it: most pulls go out like that.
+        if link.phase != LinkPhase::Up || link.last_byte_at > sent_at {
             return;
         }
         // Not one byte since: the link is suspect, and dead once it has been silent long enough.

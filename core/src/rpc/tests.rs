@@ -775,6 +775,7 @@ fn a_link_is_closed_when_a_request_is_late_and_no_byte_came_for_10_s() {
     for (deadline, bytes_at, closed_at) in [
         (4_000, &[][..], Some(11_000)),
         (24_000, &[], Some(24_000)),
+        (4_000, &[1_000], Some(11_000)),
         (4_000, &[2_000], None),
         (4_000, &[5_000], None),
         (24_000, &[23_000], None),
@@ -795,4 +796,23 @@ fn a_link_is_closed_when_a_request_is_late_and_no_byte_came_for_10_s() {
         }
         assert_eq!(closed, closed_at, "deadline {deadline}, bytes at {bytes_at:?}");
     }
+}
+
+#[test]
+fn a_request_written_as_the_link_came_up_can_find_it_silent() {
+    let mut t = Bench::new();
+    t.request(A, 1, 12_000);
+    t.connect(A);
+    t.request(A, 2, 60_000);
+    t.words();
+    t.wake(12_000);
+    assert_eq!(
+        t.words(),
+        [
+            "close 1",
+            "1 failed: no answer in time",
+            "down: Silent, 1 in a row",
+            "2 failed: the connection was lost"
+        ]
+    );
 }
