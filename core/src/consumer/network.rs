@@ -128,14 +128,11 @@ impl ConsumerState {
         let mut cx = self.ground.cx();
         match purpose {
             Purpose::Route(topic) => {
-                if let Some((addr, _)) = self.routes.server() {
-                    let cause = LinkTrouble::NoAnswer;
-                    if error == CallError::Timeout {
-                        cx.client_notice(NoticeKind::NameServerUnreachable {
-                            addr: addr.clone(),
-                            cause,
-                        });
-                    }
+                if let (CallError::Timeout, Some(addr)) = (&error, self.routes.asked(&topic)) {
+                    cx.client_notice(NoticeKind::NameServerUnreachable {
+                        addr: addr.clone(),
+                        cause: LinkTrouble::NoAnswer,
+                    });
                 }
                 self.routes.on_failed(&mut cx, &topic, &error);
             }

@@ -43,7 +43,10 @@ pub(crate) struct Routes {
 struct Entry {
     queues: Option<Arc<[MessageQueue]>>,
     brokers: BTreeMap<BrokerName, BTreeMap<i64, PeerAddr>>,
-    asking: bool,
+    /// The name server that has been asked and has not answered.
+    asked: Option<PeerAddr>,
+    /// How many were asked in a row, at once one after the other, because none could be reached.
+    unreachable: usize,
     urgent_since: Option<Instant>,
     /// Brokers that an earlier route named and the current one does not.
     lost: BTreeSet<BrokerName>,
@@ -111,12 +114,11 @@ impl Routes {
     }
 
     fn ask(&mut self, cx: &mut Cx<'_>, topic: &Topic) {
-        let Some(entry) = self.topics.get_mut(topic) else {
+        let server = self.server().map(|(addr, _)| addr.clone());
+        let Some(entry) = self.topics.get_mut(topic).filter(|entry| entry.asked.is_none()) else {
             return;
         };
-        if core::mem::replace(&mut entry.asking, true) {
-            return;
-        }
+        entry.asked = server;
         let body = QuestionBody::Route(RouteRequest {
             topic: topic.clone(),
             standard_json: true,
@@ -134,7 +136,8 @@ impl Routes {
         let Some(entry) = self.topics.get_mut(topic) else {
             return;
         };
-        entry.asking = false;
+        entry.asked = None;
+        entry.unreachable = 0;
         entry.refusals.clear();
         let brokers: BTreeMap<BrokerName, BTreeMap<i64, PeerAddr>> = route
             .brokers
@@ -175,14 +178,16 @@ impl Routes {
 
     /// A name server answered that it has no route: it stays as it was, and another one is asked.
     pub(crate) fn on_unknown(&mut self, cx: &mut Cx<'_>, topic: &Topic, said: String, expected: bool) {
-        let server = self.server().map(|(addr, _)| addr.clone());
         let Some(entry) = self.topics.get_mut(topic) else {
             return;
         };
-        entry.asking = false;
         entry.urgent_since.get_or_insert(cx.now);
-        if let Some(server) = server {
-            entry.refusals.insert(server, said);
+        entry.unreachable = 0;
+        let asked = entry.asked.take();
+        if let Some(server) = &asked {
+            entry.refusals.insert(server.clone(), said);
+            // What a server said that is not asked any more counts for nothing.
+            entry.refusals.retain(|server, _| self.servers.contains(server));
         }
         // Said once everybody was asked; the retry topic of a new group is made by its first heartbeat.
         if entry.refusals.len() >= self.servers.len() && !expected {
@@ -196,7 +201,7 @@ impl Routes {
                 answers,
             });
         }
-        self.turn = self.turn.wrapping_add(1);
+        self.next_turn(asked.as_ref());
         self.arm(cx, topic);
     }
 
@@ -205,16 +210,30 @@ impl Routes {
         let Some(entry) = self.topics.get_mut(topic) else {
             return;
         };
-        entry.asking = false;
         entry.urgent_since.get_or_insert(cx.now);
-        let lonely = self.servers.len() < 2;
-        self.turn = self.turn.wrapping_add(1);
-        if matches!(error, CallError::Connect(_)) && !lonely && !self.turn.is_multiple_of(self.servers.len())
-        {
-            self.ask(cx, topic);
-        } else {
-            self.arm(cx, topic);
+        entry.unreachable += 1;
+        let asked = entry.asked.take();
+        let another = entry.unreachable < self.servers.len();
+        if !another || !matches!(error, CallError::Connect(_)) {
+            entry.unreachable = 0;
+            self.next_turn(asked.as_ref());
+            return self.arm(cx, topic);
         }
+        self.next_turn(asked.as_ref());
+        self.ask(cx, topic);
+    }
+
+    /// The turn passes from the server that has failed. Several topics may have asked the same one: if
+    /// each of their failures passed the turn, an even number of them would come back to it for ever.
+    fn next_turn(&mut self, failed: Option<&PeerAddr>) {
+        if failed.is_some() && self.server().map(|(addr, _)| addr) == failed {
+            self.turn = self.turn.wrapping_add(1);
+        }
+    }
+
+    /// The name server that has been asked for a topic.
+    pub(crate) fn asked(&self, topic: &Topic) -> Option<&PeerAddr> {
+        self.topics.get(topic)?.asked.as_ref()
     }
 
     /// The link to a broker broke: its address may be another one by now.

@@ -366,3 +366,21 @@ fn queues_are_sorted_and_only_the_readable_ones() {
     let brokers: Vec<&str> = routes.brokers_of(&topic("T")).map(BrokerName::as_str).collect();
     assert_eq!(brokers, ["aaa", "alpha", "beta"]);
 }
+
+// ---- several topics and one turn -----------------------------------------------------------------
+
+/// A group always asks for two topics, its own and its retry topic.
+#[test]
+fn two_topics_that_fail_together_pass_the_turn_once() {
+    for error in [CallError::Timeout, connect_error()] {
+        let (mut routes, mut bench) = watching(2, &["T", "%RETRY%g"]);
+        routes.on_failed(&mut bench.at(0), &topic("T"), &error);
+        routes.on_failed(&mut bench.at(0), &topic("%RETRY%g"), &error);
+        assert_eq!(routes.server().unwrap().0, &addr(NS[1]), "after {error}");
+    }
+    let (mut routes, mut bench) = watching(2, &["T", "%RETRY%g"]);
+    routes.on_unknown(&mut bench.at(0), &topic("T"), "no".into(), false);
+    assert_eq!(routes.asked(&topic("%RETRY%g")), Some(&addr(NS[0])));
+    routes.on_unknown(&mut bench.at(0), &topic("%RETRY%g"), "no".into(), true);
+    assert_eq!(routes.server().unwrap().0, &addr(NS[1]), "after an unknown topic");
+}
