@@ -36,6 +36,8 @@ const RETURN: Duration = Duration::from_secs(3);
 pub(crate) struct Heartbeats {
     revision: u64,
     interval: Duration,
+    /// Pause after a link could not be made.
+    redial: Duration,
     beats: BTreeMap<PeerAddr, Beat>,
     /// Groups come and go; without one there is nothing to tell.
     silent: bool,
@@ -57,6 +59,7 @@ impl Heartbeats {
         Self {
             revision: 0,
             interval: config.heartbeat_interval,
+            redial: config.dial_backoff,
             beats: BTreeMap::new(),
             silent: true,
             redialled_at: None,
@@ -167,11 +170,20 @@ impl Heartbeats {
         };
         beat.in_flight = None;
         match error {
-            CallError::Closed | CallError::Connect(_) => {
+            CallError::Closed => {
                 beat.acknowledged = None;
                 beat.trouble = HoldReason::LinkDown;
                 // The request waits for the link; the link has its own back-off.
                 self.tell(cx, addr);
+                return;
+            }
+            CallError::Connect(_) => {
+                beat.acknowledged = None;
+                beat.trouble = HoldReason::LinkDown;
+                // A link that may not be dialled any more fails at once; to ask again within the same
+                // event would never end.
+                cx.timers
+                    .set(TimerKey::Heartbeat(addr.clone()), cx.now + self.redial);
                 return;
             }
             CallError::Broker { code, remark } => {

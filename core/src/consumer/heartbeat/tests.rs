@@ -224,3 +224,13 @@ fn a_broker_may_list_our_former_connection_for_130_s() {
     beats.redialled(at(1_000));
     assert!(beats.may_be_listed_twice(at(130_999)) && !beats.may_be_listed_twice(at(131_000)));
 }
+
+/// While the client leaves, a link that is down fails a request within the event that makes it.
+#[test]
+fn a_link_that_cannot_be_made_is_not_asked_for_again_within_the_same_event() {
+    let (mut beats, mut bench) = telling();
+    beats.on_failed(&mut bench.at(3_000), &addr(A), &CallError::Connect(addr(A)));
+    assert_eq!((bench.wishes(), bench.armed(timer(A))), (vec![], Some(3_100)));
+    beats.on_timer(&mut bench.at(3_100), &addr(A));
+    assert_eq!(bench.wishes(), [format!("beat {A} with 1")]);
+}
