@@ -21,13 +21,13 @@ use crate::time::Instant;
 /// At most one round a second for notifications that change nothing.
 const USELESS_NOTIFICATION_GAP: Duration = Duration::from_secs(1);
 
-/// Why a round is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a round is wanted, the most urgent reason first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Why {
-    /// A broker said that the members have changed.
-    Notified,
     /// We learned something ourselves: a route, an acknowledged heartbeat.
     Learned,
+    /// A broker said that the members have changed.
+    Notified,
     /// The last round was not complete.
     Retry,
 }
@@ -62,7 +62,7 @@ impl Rebalance {
     /// A round is wanted; it comes as soon as the rules allow.
     pub(crate) fn wanted(&mut self, cx: &mut Cx<'_>, why: Why, debounce: Duration) {
         if !self.awaited.is_empty() {
-            self.again = Some(why);
+            self.again = Some(self.again.map_or(why, |earlier| earlier.min(why)));
             return;
         }
         let at = match why {
@@ -273,10 +273,11 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_during_a_round_is_not_lost() {
+    fn what_comes_during_a_round_is_not_lost_and_the_most_urgent_reason_counts() {
         for (reasons, at) in [
             (&[Why::Notified][..], 1_000),
             (&[Why::Retry], 1_100),
+            (&[Why::Learned, Why::Notified], 100),
             (&[Why::Retry, Why::Learned], 100),
         ] {
             let mut rebalance = Rebalance::new(GROUP);
