@@ -355,6 +355,7 @@ impl Group {
         // Not knowing what it has is reason enough not to write.
         queue.rechecked(cx, &self.name, answer.unwrap_or(None), self.offset_timeout);
         self.bury_if_gone(cx, key);
+        self.check_last_commits(cx);
     }
 
     /// The broker has stored an offset, or not.
@@ -377,6 +378,8 @@ impl Group {
                     cx.notice(&self.name, NoticeKind::Committed { queue: name, offset });
                 }
                 tenure.progress.acknowledged_at(offset, cx.now);
+                self.bury_if_gone(cx, key);
+                self.check_last_commits(cx);
             }
             Err(error) => {
                 tenure.progress.failed();
@@ -389,10 +392,10 @@ impl Group {
                         why,
                     },
                 );
+                self.bury_if_gone(cx, key);
+                self.last_commit_failed(cx);
             }
         }
-        self.bury_if_gone(cx, key);
-        self.check_last_commits(cx);
     }
 
     /// Forgets a queue when nothing of it is awaited any more.

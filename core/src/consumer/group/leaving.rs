@@ -19,6 +19,9 @@ use crate::status::GroupPhase;
 use super::Group;
 use super::queue::Queue;
 
+/// Pause before a last commit that failed is sent again.
+const LAST_COMMIT_RETRY: Duration = Duration::from_millis(500);
+
 impl Group {
     /// Begins to leave. Doing so twice changes nothing.
     pub(crate) fn drain(&mut self, cx: &mut Cx<'_>, drain: Duration) {
@@ -70,42 +73,53 @@ impl Group {
             if let Some(queue) = self.queues.get_mut(key) {
                 cx.timers.cancel(queue.timer(QueueTimer::Delivery));
                 queue.end_grace(cx, &self.name, self.offset_timeout);
-                queue.commit_if_due(cx, &self.name, self.offset_timeout);
             }
+            self.bury_if_gone(cx, key);
         }
         self.check_last_commits(cx);
     }
 
     /// Whether every offset is safe. A commit that was under way when the last handlers ended is
-    /// followed by one more.
+    /// followed by one more. Queues that are being given back see to their last commit themselves.
     pub(super) fn check_last_commits(&mut self, cx: &mut Cx<'_>) {
         if self.phase != GroupPhase::Committing {
             return;
         }
-        let unsafe_queues: alloc::vec::Vec<QueueKey> = self
+        let is_safe = |queue: &Queue| {
+            queue.is_owned()
+                && queue.tenure().is_none_or(|t| {
+                    !t.progress.is_in_flight()
+                        && t.progress.acknowledged() == Some(t.window.lowest_unfinished())
+                })
+        };
+        let waiting: alloc::vec::Vec<QueueKey> = self
             .queues
             .iter()
-            .filter(|(_, queue)| {
-                queue.tenure().is_some_and(|t| {
-                    t.progress.is_in_flight()
-                        || t.progress.acknowledged() != Some(t.window.lowest_unfinished())
-                })
-            })
+            .filter(|(_, queue)| !is_safe(queue))
             .map(|(key, _)| key)
             .collect();
-        let waiting = unsafe_queues.len();
-        for key in unsafe_queues {
-            if let Some(queue) = self.queues.get_mut(key) {
+        if waiting.is_empty() {
+            return self.leave(cx);
+        }
+        for key in waiting {
+            if let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) {
                 queue.commit_if_due(cx, &self.name, self.offset_timeout);
             }
         }
-        if waiting == 0 {
-            self.leave(cx);
+    }
+
+    /// A last commit has failed. It is sent again after a pause: where there is no way to the broker
+    /// it fails at once, and to send it again within the same event would never end.
+    pub(super) fn last_commit_failed(&self, cx: &mut Cx<'_>) {
+        if self.phase == GroupPhase::Committing {
+            cx.timers
+                .set_no_later(self.timer(GroupTimer::Commit), cx.now + LAST_COMMIT_RETRY);
         }
     }
 
     fn leave(&mut self, cx: &mut Cx<'_>) {
         self.phase = GroupPhase::Leaving;
+        cx.timers.cancel(self.timer(GroupTimer::Commit));
         cx.timers
             .set(self.timer(GroupTimer::Phase), cx.now + self.request_timeout);
         cx.wishes.push_back(Wish::Leave(self.key));

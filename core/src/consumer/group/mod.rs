@@ -237,6 +237,7 @@ impl Group {
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, timer: GroupTimer) {
         match timer {
             GroupTimer::Rebalance => self.begin_rebalance(cx, peers),
+            GroupTimer::Commit if self.phase == GroupPhase::Committing => self.check_last_commits(cx),
             GroupTimer::Commit => {
                 for key in self.queues.keys() {
                     if let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) {
