@@ -1,0 +1,276 @@
+//! Faults of the wire that other clients have had, each with the steps of its report and what must and
+//! must not follow.
+
+mod machine;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use machine::{Machine, Setting, hex, record};
+use rocketmq_consumer_core::config::{GroupConfig, UndecodablePolicy};
+use rocketmq_consumer_core::ids::{PhysicalOffset, QueueId, QueueOffset};
+use rocketmq_consumer_core::message::Outcome;
+use rocketmq_consumer_core::notice::NoticeKind;
+use rocketmq_consumer_core::status::{HoldReason, LinkState, QueueState};
+use rocketmq_consumer_core::wire::code::ResponseCode;
+use rocketmq_consumer_core::wire::command::Header;
+use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, FrameError, HeaderForm};
+use rocketmq_consumer_core::wire::link::Reassembler;
+use rocketmq_consumer_core::wire::properties::PropertiesWriter;
+use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullStatus};
+use rocketmq_consumer_core::wire::request::route::TopicRoute;
+use rocketmq_consumer_core::wire::request::send_back::Delay;
+use rocketmq_consumer_core::wire::request::{Answer as _, AnswerError};
+use rocketmq_consumer_core::wire::stored::{Record, Scanned, Scanner};
+
+/// The first frame of bytes from a peer.
+fn first_frame(bytes: Bytes) -> Result<bool, FrameError> {
+    let mut link = Reassembler::new(FRAME_LEN_MAX);
+    link.push(bytes);
+    link.next_frame().map(|frame| frame.is_some())
+}
+
+/// A frame with a JSON header.
+fn json_frame(header: &str, body: &[u8]) -> Bytes {
+    let word = |len: usize| u32::try_from(len).expect("test frames are small").to_be_bytes();
+    let len = word(4 + header.len() + body.len());
+    [&len[..], &word(header.len()), header.as_bytes(), body]
+        .concat()
+        .into()
+}
+
+fn json_header(text: &str) -> Header<'_> {
+    Header::decode(HeaderForm::Json, text.as_bytes()).expect("a good header")
+}
+
+/// Bytes that close the connection: what waits on it fails, and it is dialled again.
+fn closes(bytes: &Bytes, why: &str) {
+    let mut machine = Machine::start(Setting::default());
+    let conn = machine.pulls[0].conn;
+    machine.receive(conn, bytes.clone());
+    assert_eq!(machine.closed, [conn]);
+    let told = machine
+        .notices
+        .iter()
+        .any(|kind| matches!(kind, NoticeKind::PeerMisbehaved { why: told, .. } if told == why));
+    assert!(told, "{why}: {:?}", machine.notices);
+    let link = machine.broker_link();
+    assert_eq!((link.state, link.failed_dials), (LinkState::BackingOff, 1));
+    // The pull has failed with its connection; once the next one stands it is sent again.
+    let queue = machine.state.status().groups[0].queues[0].clone();
+    assert_eq!(
+        (queue.state, queue.hold),
+        (QueueState::Held, Some(HoldReason::LinkDown))
+    );
+    machine.advance(200);
+    let pulled: Vec<_> = machine.pulls.iter().map(|pull| pull.request.offset.0).collect();
+    assert_eq!((machine.pulls.len(), pulled), (2, vec![0, 0]));
+    assert_ne!(machine.pulls[1].conn, conn);
+}
+
+#[test]
+fn cd_01_short_frame_and_unknown_header_form() {
+    let short = hex("000000020000");
+    let form_9 = hex("000000220900001e7b22636f6465223a302c226f7061717565223a372c22666c6167223a317d");
+    assert!(matches!(
+        first_frame(short.clone()),
+        Err(FrameError::Length { len: 2, .. })
+    ));
+    assert_eq!(first_frame(form_9.clone()), Err(FrameError::Form { byte: 9 }));
+    closes(&short, "frame length 2 is not within 4 to 16777212 bytes");
+    closes(&form_9, "unknown header form 9");
+}
+
+#[test]
+fn cd_03_another_protocol_on_the_port() {
+    let preface = hex("505249202a20485454502f322e300d0a0d0a534d0d0a0d0a");
+    let negative = hex("ffffffff0000000000000000");
+    // At once: the first four bytes are enough, 1.3 GB are not waited for.
+    closes(
+        &preface.slice(..4),
+        "frame length 1347569952 is not within 4 to 16777212 bytes; the peer speaks HTTP",
+    );
+    closes(
+        &preface,
+        "frame length 1347569952 is not within 4 to 16777212 bytes; the peer speaks HTTP",
+    );
+    closes(&negative, "frame length -1 is not within 4 to 16777212 bytes");
+}
+
+#[test]
+fn cd_04_route_with_integer_keys() {
+    let body = br#"{"brokerDatas":[{"brokerAddrs":{0:"192.0.2.10:10911",1:"192.0.2.11:10911"},"brokerName":"b-a","cluster":"C"}],"filterServerTable":{},"queueDatas":[{"brokerName":"b-a","perm":6,"readQueueNums":4,"topicSynFlag":0,"writeQueueNums":4}]}"#;
+    let header = json_header(r#"{"code":0,"flag":1,"opaque":1}"#);
+    let route = TopicRoute::decode(&header, &Bytes::from_static(body)).expect("every classic route is so");
+    let [broker] = &route.brokers[..] else {
+        panic!("{route:?}")
+    };
+    let addresses = BTreeMap::from([(0, "192.0.2.10:10911".into()), (1, "192.0.2.11:10911".into())]);
+    assert_eq!((broker.name.as_str(), &broker.addresses), ("b-a", &addresses));
+    assert_eq!(
+        route
+            .queues
+            .iter()
+            .map(|data| data.read_queues)
+            .collect::<Vec<_>>(),
+        [4]
+    );
+}
+
+#[test]
+fn cd_08_pull_answer_without_nullable_fields() {
+    const FULL: &str = r#""suggestWhichBrokerId":"0","nextBeginOffset":"5","minOffset":"0","maxOffset":"5""#;
+    const NO_SUGGESTION: &str = r#""nextBeginOffset":"5","minOffset":"0","maxOffset":"5""#;
+    const UNKNOWN: &str = r#""nextBeginOffset":"5","minOffset":"0","maxOffset":"5","shape":"round""#;
+    for (fields, suggestion) in [(FULL, Some(0)), (NO_SUGGESTION, None), (UNKNOWN, None)] {
+        let text = format!(r#"{{"code":19,"flag":1,"opaque":1,"extFields":{{{fields}}}}}"#);
+        let header = json_header(&text);
+        let answer = PullAnswer::decode(&header, &Bytes::new()).expect("absent fields are no fault");
+        assert_eq!(
+            (answer.next_begin_offset, answer.suggest_broker_id),
+            (QueueOffset(5), suggestion)
+        );
+
+        let mut machine = Machine::start(Setting::default());
+        let pull = machine.pulls.remove(0);
+        let text = format!(
+            r#"{{"code":19,"flag":1,"opaque":{},"extFields":{{{fields}}}}}"#,
+            pull.opaque
+        );
+        machine.receive(pull.conn, json_frame(&text, b""));
+        assert_eq!(machine.pulls[0].request.offset, QueueOffset(5));
+    }
+    // Without the next offset there is nothing to go on with: this pull has failed, and no more.
+    let header = json_header(r#"{"code":19,"flag":1,"opaque":1,"extFields":{"minOffset":"0"}}"#);
+    assert!(matches!(
+        PullAnswer::decode(&header, &Bytes::new()),
+        Err(AnswerError::Malformed(_))
+    ));
+    let mut machine = Machine::start(Setting::default());
+    let pull = machine.pulls.remove(0);
+    let text = format!(
+        r#"{{"code":19,"flag":1,"opaque":{},"extFields":{{"minOffset":"0"}}}}"#,
+        pull.opaque
+    );
+    machine.receive(pull.conn, json_frame(&text, b""));
+    assert_eq!((machine.closed.len(), machine.pulls.len()), (0, 0));
+    machine.advance(1_000);
+    let again: Vec<_> = machine
+        .pulls
+        .iter()
+        .map(|pull| (pull.conn, pull.request.offset))
+        .collect();
+    assert_eq!(
+        again,
+        [(pull.conn, QueueOffset(0))],
+        "asked again on the same connection"
+    );
+}
+
+#[test]
+fn cd_10_properties_without_the_last_separator() {
+    for (bytes, keys) in [
+        (
+            "0000006edaa320a70cdc16830000000300000000000000000000002a00000000000003e8000000000000018bcfe568000a000001000004d20000018bcfe568050a00000200002a9f0000000000000000000000000000000178015400114b455953016b3102544147530154616741",
+            "k1",
+        ),
+        (
+            "00000073daa320a73610a6860000000300000000000000000000002a00000000000003e8000000000000018bcfe568000a000001000004d20000018bcfe568050a00000200002a9f0000000000000000000000000000000568656c6c6f01540012544147530154616741024b455953016b3102",
+            "k1",
+        ),
+    ] {
+        let bytes = hex(bytes);
+        let scanned: Vec<_> = Scanner::new(&bytes).collect();
+        let [Scanned::Message(entry)] = scanned[..] else {
+            panic!("{scanned:?}")
+        };
+        let record = Record::new(&bytes, entry);
+        assert_eq!(
+            (record.tags().as_deref(), record.keys().as_deref()),
+            (Some("TagA"), Some(keys))
+        );
+    }
+    let mut writer = PropertiesWriter::default();
+    writer.push("KEYS", "k1").expect("a good property");
+    writer.push("TAGS", "TagA").expect("a good property");
+    assert_eq!(
+        writer.finish(),
+        "KEYS\u{1}k1\u{2}TAGS\u{1}TagA\u{2}",
+        "every pair has its end"
+    );
+}
+
+/// Messages 50 and 52 are good; the topic of 51 is said to be longer than the record.
+fn fifty_to_fifty_two() -> [Vec<u8>; 3] {
+    let [first, mut second, third] = [50, 51, 52].map(|offset| record(QueueId(0), offset, "A", b"body"));
+    let topic_len_at = 88 + b"body".len();
+    assert_eq!(second[topic_len_at], 1);
+    second[topic_len_at] = 0xff;
+    [first, second, third]
+}
+
+#[test]
+fn cd_20_one_undecodable_message_among_good_ones() {
+    const DEFAULT: fn(&mut GroupConfig) = |_| {};
+    const HOLD: fn(&mut GroupConfig) = |group| {
+        group.set_undecodable(UndecodablePolicy::Hold);
+    };
+    const DELIVER: fn(&mut GroupConfig) = |group| {
+        group.set_undecodable(UndecodablePolicy::Deliver);
+    };
+    const SKIP: fn(&mut GroupConfig) = |group| {
+        group.set_undecodable(UndecodablePolicy::Skip);
+    };
+    for (policy, group, fate, sent_back, committed) in [
+        ("default", DEFAULT, "sent to the dead letters", true, 53),
+        ("hold", HOLD, "held", false, 51),
+        ("deliver", DELIVER, "held", false, 51),
+        ("skip", SKIP, "skipped", false, 53),
+    ] {
+        let setting = Setting {
+            stored: 50,
+            group,
+            ..Setting::default()
+        };
+        let mut machine = Machine::start(setting);
+        machine.answer_pull(PullStatus::Found, 53, &fifty_to_fifty_two());
+        assert_eq!(machine.delivered(), [50, 52], "{policy}: both neighbours");
+        let told = machine.notices.iter().any(|kind| {
+            matches!(kind, NoticeKind::Undecodable { offset, physical_offset, fate: told, .. }
+                if *offset == Some(QueueOffset(51)) && *physical_offset == Some(PhysicalOffset(51_000)) && *told == fate)
+        });
+        assert!(told, "{policy}: {:?}", machine.notices);
+        let buried: Vec<_> = machine
+            .backs
+            .iter()
+            .map(|back| (back.offset, back.delay))
+            .collect();
+        let want = [(PhysicalOffset(51_000), Delay::DeadLetter)];
+        assert_eq!(buried, &want[..usize::from(sent_back)], "{policy}");
+        while !machine.runs.is_empty() {
+            machine.report(Outcome::Done);
+        }
+        machine.advance(5_000);
+        assert_eq!(machine.commits.last(), Some(&(0, committed)), "{policy}");
+    }
+}
+
+/// As long as the broker has not taken it, what cannot be read holds the offset.
+#[test]
+fn cd_20_is_not_passed_before_the_dead_letters_have_it() {
+    let mut machine = Machine::start(Setting {
+        stored: 50,
+        ..Setting::default()
+    });
+    machine.back_code = ResponseCode::SYSTEM_ERROR;
+    machine.answer_pull(PullStatus::Found, 53, &fifty_to_fifty_two());
+    while !machine.runs.is_empty() {
+        machine.report(Outcome::Done);
+    }
+    machine.advance(30_000);
+    assert_eq!(machine.commits.last(), Some(&(0, 51)));
+    assert!(machine.backs.len() > 2, "it is tried again");
+    machine.back_code = ResponseCode::SUCCESS;
+    machine.advance(30_000);
+    assert_eq!(machine.commits.last(), Some(&(0, 53)));
+}
