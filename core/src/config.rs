@@ -621,6 +621,8 @@ mod tests {
             set_queue_count_max: [1, 65_535], [0, 65_536];
             set_queue_span_max: [1, 65_535], [0, 65_536];
             set_queue_bytes_max: [1, u64::MAX], [0];
+            set_buffer_bytes_max: [1, u64::MAX], [0];
+            set_body_bytes_max: [1, u64::MAX], [0];
             set_max_reconsume: [0, i32::MAX.unsigned_abs()], [u32::MAX];
             set_pull_hold: [millis(1), millis(22_999)], [ZERO];
             set_pull_deadline: [millis(15_001), secs(7200)], [ZERO, secs(15), secs(7201)];
@@ -636,12 +638,6 @@ mod tests {
             set_cancel_grace: [millis(1), hour], [ZERO, more];
             set_local_retry: [millis(1), hour], [ZERO, more];
         }
-        assert_eq!(
-            group_key(|c| {
-                c.set_buffer_bytes_max(0);
-            }),
-            Some("queue_bytes_max")
-        );
         assert_eq!(
             group_key(|c| {
                 c.set_model(MessageModel::Broadcasting);

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use bytes::Bytes;
 use serde::Serialize;
 
 use crate::ids::{
@@ -139,6 +140,8 @@ pub enum NoticeKind {
         physical_offset: Option<PhysicalOffset>,
         /// Why.
         reason: String,
+        /// Its bytes, when it is a record that cannot be taken apart.
+        record: Option<Bytes>,
         /// What was done with it.
         fate: &'static str,
     },

@@ -138,6 +138,7 @@ impl ConsumerState {
         let mut cx = self.ground.cx();
         let gone = self.beats.set_addresses(&mut cx, addresses);
         for addr in gone {
+            self.routes.link_works(&addr);
             if !self.routes.is_name_server(&addr) {
                 self.rpc.forget(&mut cx.step(), &addr);
             }

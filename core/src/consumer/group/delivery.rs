@@ -209,6 +209,7 @@ impl Group {
             offset,
             physical_offset: None,
             reason,
+            record: None,
             fate,
         };
         cx.notice(&self.name, kind);

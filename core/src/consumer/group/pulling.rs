@@ -24,6 +24,7 @@ use crate::status::{GroupPhase, HoldReason};
 use crate::wire::code::ResponseCode;
 use crate::wire::request::pull::{PullAnswer, PullStatus};
 use crate::wire::request::send_back::Delay;
+use crate::wire::stored::UndecodableReason;
 
 use super::Group;
 use super::queue::harvest::{self, Harvest, Obstacle, Piece, Unreadable};
@@ -166,8 +167,8 @@ impl Group {
             },
         );
         for piece in &harvest.pieces {
-            match (*piece, &harvest.batch) {
-                (Piece::Run { first, len }, Some(batch)) => {
+            match (piece, &harvest.batch) {
+                (&Piece::Run { first, len }, Some(batch)) => {
                     let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) else {
                         return;
                     };
@@ -179,7 +180,7 @@ impl Group {
                     tenure.window.put(batch, first, messages, share);
                     self.buffer_bytes += share;
                 }
-                (Piece::Unreadable(bad), _) => self.put_unreadable(cx, key, bad),
+                (Piece::Unreadable(bad), _) => self.put_unreadable(cx, key, bad.clone()),
                 (Piece::Run { .. }, None) => debug_assert!(false, "a run has a batch"),
             }
         }
@@ -245,6 +246,7 @@ impl Group {
             offset: Some(at),
             physical_offset: None,
             reason: format!("{obstacle}"),
+            record: None,
             fate,
         };
         cx.notice(&self.name, kind);
@@ -257,17 +259,25 @@ impl Group {
         };
         let name = queue.name.clone();
         let Some(tenure) = queue.tenure_mut() else { return };
-        let fate = match self.config.undecodable {
+        // Another format than the known ones: a newer build may read it.
+        let policy = if matches!(bad.reason, UndecodableReason::UnknownMagic(_)) {
+            UndecodablePolicy::Hold
+        } else {
+            self.config.undecodable
+        };
+        let fate = match policy {
             UndecodablePolicy::Skip => "skipped",
             // There is nothing to deliver: not even its parts can be told apart.
             UndecodablePolicy::Hold | UndecodablePolicy::Deliver => {
-                tenure.window.put_unreadable(bad.offset, bad.len, SlotState::Held);
+                tenure
+                    .window
+                    .put_unreadable(bad.offset, bad.len(), SlotState::Held);
                 "held"
             }
             UndecodablePolicy::DeadLetter => {
                 let seq = tenure
                     .window
-                    .put_unreadable(bad.offset, bad.len, SlotState::Failing);
+                    .put_unreadable(bad.offset, bad.len(), SlotState::Failing);
                 let back = self
                     .send_backs
                     .start(key, seq, bad.physical_offset, None, Delay::DeadLetter);
@@ -280,6 +290,7 @@ impl Group {
             offset: Some(bad.offset),
             physical_offset: Some(bad.physical_offset),
             reason: format!("{}", bad.reason),
+            record: Some(bad.record),
             fate,
         };
         cx.notice(&self.name, kind);

@@ -40,19 +40,26 @@ pub(crate) struct Harvest {
 }
 
 /// Neighbours in the batch, or one record that cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Run { first: u32, len: u32 },
     Unreadable(Unreadable),
 }
 
 /// A record that cannot be read but whose places are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     pub(crate) offset: QueueOffset,
     pub(crate) physical_offset: PhysicalOffset,
-    pub(crate) len: u32,
     pub(crate) reason: UndecodableReason,
+    pub(crate) record: Bytes,
+}
+
+impl Unreadable {
+    /// Its size in bytes.
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.record.len()).unwrap_or(u32::MAX)
+    }
 }
 
 /// Why an answer cannot be taken to its end.
@@ -96,8 +103,8 @@ pub(crate) fn harvest(
                 (Some(offset), Some(physical_offset)) => Row::Bad(Unreadable {
                     offset,
                     physical_offset,
-                    len: bad.len,
                     reason: bad.reason,
+                    record: answer.body.slice(bad.at as usize..(bad.at + bad.len) as usize),
                 }),
                 _ => {
                     obstacle = Some(Obstacle::Placeless(bad.reason));
