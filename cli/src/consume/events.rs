@@ -1,0 +1,222 @@
+//! Notices as JSON lines: `--events`.
+
+use rocketmq_consumer_core::ids::PeerAddr;
+use rocketmq_consumer_core::notice::Notice;
+use serde::ser::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// The line of a notice.
+///
+/// Five kinds have an event name of their own; of the others `event` is `notice` and `kind` tells
+/// which.
+#[derive(Debug)]
+pub(crate) struct EventLine {
+    members: Vec<(String, Value)>,
+}
+
+impl EventLine {
+    /// `event`, `at` in Unix milliseconds, the queue as `topic`, `broker` and `queue_id`, then whatever
+    /// else the notice says.
+    pub(crate) fn new(notice: &Notice, unix_ms: i64) -> Self {
+        let (name, fields) = parts(notice);
+        let mut line = Self { members: Vec::new() };
+        match name.as_str() {
+            "Ready" | "Assigned" | "Revoked" | "Held" => line.push("event", snake(&name)),
+            "Committed" => line.push("event", "commit"),
+            _ => line.push("event", "notice"),
+        }
+        line.push("at", unix_ms);
+        if line.is_plain_notice() {
+            line.push("kind", snake(&name));
+        }
+        if let Some(group) = &notice.group {
+            line.push("group", group.as_str());
+        }
+        let is_held = name == "Held";
+        for (key, value) in fields {
+            line.push_field(&key, value, is_held);
+        }
+        if notice.repeated > 0 {
+            line.push("repeated", notice.repeated);
+        }
+        line
+    }
+
+    fn is_plain_notice(&self) -> bool {
+        self.members.first().is_some_and(|(_, event)| event == "notice")
+    }
+
+    fn push(&mut self, key: &str, value: impl Into<Value>) {
+        self.members.push((key.into(), value.into()));
+    }
+
+    fn push_field(&mut self, key: &str, value: Value, is_held: bool) {
+        match (key, value) {
+            ("queue", Value::Object(mut queue)) => {
+                for (from, to) in [("topic", "topic"), ("broker", "broker"), ("id", "queue_id")] {
+                    self.push(to, queue.remove(from).unwrap_or_default());
+                }
+            }
+            ("reason", Value::String(reason)) if is_held => self.push("reason", snake(&reason)),
+            ("cause", cause) => self.push("cause", cause_name(&cause)),
+            // Addresses are text everywhere else.
+            ("addr", Value::Object(addr)) => self.push("addr", address(&addr)),
+            (_, value) => self.push(key, value),
+        }
+    }
+}
+
+impl Serialize for EventLine {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.members.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+/// `{"host": …, "port": …}` as `host:port`.
+fn address(addr: &Map<String, Value>) -> String {
+    let host = addr.get("host").and_then(Value::as_str).unwrap_or_default();
+    let port = addr
+        .get("port")
+        .and_then(Value::as_u64)
+        .and_then(|port| u16::try_from(port).ok());
+    PeerAddr::new(host, port.unwrap_or(0)).to_string()
+}
+
+/// The name of the kind, and its fields: `{"Assigned": {…}}`, or `"Ready"` for one without fields.
+fn parts(notice: &Notice) -> (String, Map<String, Value>) {
+    match serde_json::to_value(&notice.kind) {
+        Ok(Value::String(name)) => (name, Map::new()),
+        Ok(Value::Object(object)) => {
+            let first = object.into_iter().next();
+            let (name, fields) = first.expect("an enum with fields is an object with one member");
+            match fields {
+                Value::Object(fields) => (name, fields),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                    (name, Map::new())
+                }
+            }
+        }
+        Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) | Err(_) => {
+            ("Unknown".into(), Map::new())
+        }
+    }
+}
+
+/// `"Silent"` or `{"Net": "Refused"}` as one word.
+fn cause_name(cause: &Value) -> String {
+    let inner = cause.as_object().and_then(|object| object.values().next());
+    snake(inner.unwrap_or(cause).as_str().unwrap_or("other"))
+}
+
+/// `NameServerUnreachable` as `name_server_unreachable`.
+fn snake(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    for (at, char) in name.chars().enumerate() {
+        if char.is_ascii_uppercase() && at > 0 {
+            out.push('_');
+        }
+        out.push(char.to_ascii_lowercase());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use rocketmq_consumer_core::event::NetCause;
+    use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
+    use rocketmq_consumer_core::notice::NoticeKind;
+    use rocketmq_consumer_core::status::{HoldReason, LinkTrouble};
+    use rocketmq_consumer_core::time::Instant;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::queue;
+
+    fn shown(kind: NoticeKind) -> Value {
+        let notice = Notice {
+            at: Instant::ZERO,
+            group: Some("G".into()),
+            repeated: 0,
+            kind,
+        };
+        serde_json::to_value(EventLine::new(&notice, 5)).unwrap()
+    }
+
+    #[test]
+    fn events_have_names_and_flat_queues() {
+        let base = json!({"at": 5, "group": "G", "topic": "orders", "broker": "broker-a", "queue_id": 3});
+        let (queue, epoch) = (queue(), Epoch(1));
+        let table = [
+            (
+                NoticeKind::Assigned {
+                    queue: queue.clone(),
+                    epoch,
+                    from: QueueOffset(7),
+                },
+                json!({"event": "assigned", "epoch": 1, "from": 7}),
+            ),
+            (
+                NoticeKind::Revoked {
+                    queue: queue.clone(),
+                    epoch,
+                    committed: None,
+                },
+                json!({"event": "revoked", "epoch": 1, "committed": null}),
+            ),
+            (
+                NoticeKind::Committed {
+                    queue: queue.clone(),
+                    offset: QueueOffset(9),
+                },
+                json!({"event": "commit", "offset": 9}),
+            ),
+            (
+                NoticeKind::Held {
+                    queue,
+                    reason: HoldReason::CountFull,
+                },
+                json!({"event": "held", "reason": "count_full"}),
+            ),
+        ];
+        for (kind, own) in table {
+            let mut want = base.clone();
+            want.as_object_mut()
+                .unwrap()
+                .extend(own.as_object().unwrap().clone());
+            assert_eq!(shown(kind), want);
+        }
+        assert_eq!(
+            shown(NoticeKind::Ready),
+            json!({"event": "ready", "at": 5, "group": "G"})
+        );
+    }
+
+    #[test]
+    fn everything_else_is_a_notice_of_a_kind() {
+        let addr = PeerAddr::new("ns", 9876);
+        for (cause, name) in [
+            (LinkTrouble::Net(NetCause::Refused), "refused"),
+            (LinkTrouble::NoAnswer, "no_answer"),
+        ] {
+            let line = shown(NoticeKind::NameServerUnreachable {
+                addr: addr.clone(),
+                cause,
+            });
+            assert_eq!(line["event"], "notice");
+            assert_eq!(line["kind"], "name_server_unreachable");
+            assert_eq!((&line["cause"], &line["addr"]), (&json!(name), &json!("ns:9876")));
+        }
+    }
+
+    #[test]
+    fn the_event_and_its_time_come_first() {
+        let notice = Notice {
+            at: Instant::ZERO,
+            group: None,
+            repeated: 2,
+            kind: NoticeKind::Ready,
+        };
+        let text = serde_json::to_string(&EventLine::new(&notice, 5)).unwrap();
+        assert_eq!(text, r#"{"event":"ready","at":5,"repeated":2}"#);
+    }
+}

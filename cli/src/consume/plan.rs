@@ -1,0 +1,258 @@
+use std::time::Duration;
+
+use rocketmq_consumer_core::config::{ConfigError, GroupConfig, check_group_name};
+use rocketmq_consumer_core::ids::{ClientId, PeerAddr, Topic};
+
+use super::exec::Exec;
+use crate::args::ConsumeArgs;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::settings::Settings;
+
+/// Messages handled at once, unless told otherwise and without a command. A call only waits for its
+/// write, and the more of them wait, the more go out together.
+const CONCURRENCY: u32 = 256;
+
+/// Messages in one call, likewise.
+const BATCH: u32 = 32;
+
+/// Everything `consume` was asked to do, checked.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Whom to ask for routes.
+    pub(crate) name_servers: Vec<PeerAddr>,
+    /// Addresses to reach brokers at: `(registered, reachable)`.
+    pub(crate) address_map: Vec<(PeerAddr, PeerAddr)>,
+    /// How long to wait for the cluster and the topics; `None` for ever.
+    pub(crate) connect_timeout: Option<Duration>,
+    /// The client id, if it was chosen.
+    pub(crate) client_id: Option<ClientId>,
+    /// What stands in the client id in place of the process number.
+    pub(crate) instance: Option<String>,
+    /// The group with its subscriptions.
+    pub(crate) group: GroupConfig,
+    /// How many distinct records to print.
+    pub(crate) count: Option<u64>,
+    /// How long nothing may come.
+    pub(crate) idle_exit: Option<Duration>,
+    /// Whether to stop at the ends.
+    pub(crate) end: bool,
+    /// The command that handles messages.
+    pub(crate) exec: Option<Exec>,
+    /// How many tries of a message are answered with retry.
+    pub(crate) fail_first: u32,
+    /// How records are written.
+    pub(crate) output: Output,
+    /// Whether events are written.
+    pub(crate) events: bool,
+}
+
+impl Plan {
+    /// Makes a plan of flags and settings. `now_unix_ms` is what spans such as `-2h` count from.
+    ///
+    /// # Errors
+    /// Something is missing or makes no sense; nothing was contacted yet.
+    pub(crate) fn new(args: &ConsumeArgs, settings: Settings, now_unix_ms: i64) -> Result<Self, Failure> {
+        let Settings {
+            name_servers,
+            address_map,
+            connect_timeout,
+            consume: file,
+            ..
+        } = settings;
+        if name_servers.is_empty() {
+            return Err(Failure::usage(
+                "no name server is known; give -n HOST:PORT or set NAMESRV_ADDR",
+            ));
+        }
+        let group = args
+            .group
+            .clone()
+            .or(file.group)
+            .ok_or_else(|| Failure::usage("no consumer group is given; add -g GROUP"))?;
+        check_group_name(&group).map_err(refuse)?;
+        let mut config = GroupConfig::new(group.into());
+        for topic in &args.topics {
+            config.subscribe(Topic::from(topic.topic.as_str()), topic.expression.as_str());
+        }
+        let from = args.from.or(file.from).unwrap_or_default();
+        config.set_start_at(from.start_at(now_unix_ms));
+        let has_command = args.exec.is_some();
+        // A call is answered as a whole, so it must not reach across the last record of the run; and a
+        // command handles one message.
+        let is_single = args.count.is_some() || args.end || has_command;
+        if !has_command {
+            config.set_concurrency(CONCURRENCY).set_handler_batch(BATCH);
+        }
+        let set = [
+            (
+                args.concurrency.or(file.concurrency),
+                GroupConfig::set_concurrency as Setter,
+            ),
+            (args.batch.or(file.batch), GroupConfig::set_handler_batch),
+            (args.pull_batch.or(file.pull_batch), GroupConfig::set_pull_batch),
+            (
+                args.max_reconsume.or(file.max_reconsume),
+                GroupConfig::set_max_reconsume,
+            ),
+        ];
+        for (value, set) in set {
+            if let Some(value) = value {
+                set(&mut config, value);
+            }
+        }
+        config.set_strategy(args.strategy.or(file.strategy).unwrap_or_default());
+        config.check().map_err(refuse)?;
+        if is_single {
+            config.set_handler_batch(1);
+        }
+        // An instance of the file gives way to a client id of the command line.
+        let instance = args
+            .instance
+            .clone()
+            .or(file.instance)
+            .filter(|_| args.client_id.is_none());
+        Ok(Self {
+            name_servers,
+            address_map,
+            connect_timeout,
+            client_id: args.client_id.as_deref().map(ClientId::from),
+            instance,
+            group: config,
+            count: args.count.map(Into::into),
+            idle_exit: args.idle_exit,
+            end: args.end,
+            exec: args.exec.clone().map(Exec::new),
+            fail_first: args.fail_first.unwrap_or(0),
+            output: args.output.clone().or(file.output).unwrap_or_default(),
+            events: args.events,
+        })
+    }
+
+    /// The topics that were asked for.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Topic> {
+        self.group.subscriptions().iter().map(|(topic, _)| topic)
+    }
+}
+
+type Setter = fn(&mut GroupConfig, u32) -> &mut GroupConfig;
+
+/// The usage error of a refused setting: it names the flag in place of the setter.
+pub(crate) fn refuse(error: ConfigError) -> Failure {
+    let flag = match error.key {
+        "group" => "-g",
+        "subscribe" => "TOPIC",
+        "concurrency" => "--concurrency",
+        "handler_batch" => "--batch",
+        "pull_batch" => "--pull-batch",
+        "max_reconsume" => "--max-reconsume",
+        "client_id" => "--client-id",
+        "name_servers" => "-n",
+        other => other,
+    };
+    Failure::usage(format_args!("{flag}: {}", error.why))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use rocketmq_consumer_core::config::StartAt;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+    use crate::exit::Exit;
+
+    fn plan(args: &[&str]) -> Result<Plan, Failure> {
+        let args = [&["rocketcat", "consume", "-n", "ns:1"], args].concat();
+        let cli = Cli::try_parse_from(args).unwrap();
+        let settings = Settings::gather(&cli.global)?;
+        let Command::Consume(args) = cli.command else {
+            panic!("consume");
+        };
+        Plan::new(&args, settings, 1_000)
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_library_where_a_command_works() {
+        let mut want = GroupConfig::new("G".into());
+        want.subscribe("T".into(), "*");
+        assert_eq!(plan(&["T", "-g", "G", "--exec", "true"]).unwrap().group, want);
+        want.set_concurrency(CONCURRENCY);
+        assert_eq!(plan(&["T", "-g", "G", "-e"]).unwrap().group, want);
+        want.set_handler_batch(BATCH);
+        let plan = plan(&["T", "-g", "G"]).unwrap();
+        assert_eq!(plan.group, want);
+        assert_eq!(
+            (plan.output, plan.fail_first, plan.count),
+            (Output::Text, 0, None)
+        );
+    }
+
+    #[test]
+    fn every_flag_arrives() {
+        let plan = plan(&[
+            "T:a || b",
+            "U",
+            "-g",
+            "G",
+            "--from",
+            "earliest",
+            "-c",
+            "9",
+            "--concurrency",
+            "3",
+            "--pull-batch",
+            "4",
+            "--max-reconsume",
+            "5",
+            "--client-id",
+            "me",
+            "--fail-first",
+            "2",
+            "--batch",
+            "8",
+        ])
+        .unwrap();
+        let group = &plan.group;
+        assert_eq!(
+            group.subscriptions(),
+            [("T".into(), "a || b".into()), ("U".into(), "*".into())]
+        );
+        assert_eq!(
+            (*group.concurrency(), *group.pull_batch(), *group.max_reconsume()),
+            (3, 4, 5)
+        );
+        assert_eq!(
+            (plan.count, plan.fail_first, *group.start_at()),
+            (Some(9), 2, StartAt::Earliest)
+        );
+        assert_eq!(plan.client_id, Some("me".into()));
+        assert_eq!(
+            *group.handler_batch(),
+            1,
+            "a call must not reach across the ninth record"
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_a_usage_error_that_names_the_flag() {
+        let table: [(&[&str], &str); 7] = [
+            (&["T"], "-g GROUP"),
+            (&["T", "-g", "a b"], "-g: "),
+            (&["T", "-g", "DEFAULT_CONSUMER"], "-g: "),
+            (&["no topic", "-g", "G"], "TOPIC: "),
+            (&["T: ", "-g", "G"], "TOPIC: "),
+            (
+                &["T", "-g", "G", "--concurrency", "0"],
+                "--concurrency: 0 is out of range, use 1 to 1000",
+            ),
+            (&["T", "-g", "G", "-c", "1", "--batch", "2000"], "--batch: "),
+        ];
+        for (args, part) in table {
+            let failure = plan(args).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            let message = failure.message.unwrap();
+            assert!(message.contains(part), "{args:?}: {message}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Notices in words, for people.
+
+use std::fmt;
+
+use rocketmq_consumer_core::event::NetCause;
+use rocketmq_consumer_core::ids::PeerAddr;
+use rocketmq_consumer_core::notice::{Notice, NoticeKind};
+use rocketmq_consumer_core::status::{HoldReason, LinkTrouble};
+
+use crate::talk::Level;
+
+/// How important a notice is, and what it says. `name_servers` have a notice of their own when they
+/// cannot be reached, so their links are a detail.
+pub(crate) fn of(notice: &Notice, name_servers: &[PeerAddr]) -> (Level, String) {
+    let (level, mut text) = kind(&notice.kind, name_servers);
+    if notice.repeated > 0 {
+        text.push_str(&format!(
+            " ({} more of these since the last time)",
+            notice.repeated
+        ));
+    }
+    (level, text)
+}
+
+fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
+    use {Level as L, NoticeKind as K};
+    match kind {
+        K::Ready => (
+            L::Info,
+            "every queue of the first assignment is being pulled".into(),
+        ),
+        K::Assigned { queue, from, .. } => (L::Info, format!("assigned {queue}, from offset {from}")),
+        K::Revoked { queue, committed, .. } => match committed {
+            Some(offset) => (L::Info, format!("revoked {queue}, committed {offset}")),
+            None => (L::Info, format!("revoked {queue}, nothing committed")),
+        },
+        K::Committed { queue, offset } => (L::Debug, format!("committed {queue} up to {offset}")),
+        K::Held { queue, reason } => {
+            let level = if *reason == HoldReason::Undecodable {
+                L::Error
+            } else {
+                L::Debug
+            };
+            (level, format!("{queue} does not pull: {reason:?}"))
+        }
+        K::NameServerUnreachable { addr, cause } => (
+            L::Error,
+            format!("name server {addr} is unreachable: {}", Trouble(*cause)),
+        ),
+        K::TopicUnknown { topic, answers } => {
+            (L::Error, format!("topic {topic} is unknown{}", Answers(answers)))
+        }
+        K::TopicHasNoQueues { topic } => (L::Warn, format!("topic {topic} has no queue that can be read")),
+        K::LinkDown { addr, cause } => {
+            let level = if name_servers.contains(addr) {
+                L::Debug
+            } else {
+                L::Warn
+            };
+            (level, format!("the link to {addr} is down: {}", Trouble(*cause)))
+        }
+        K::LinkUp { addr } => (L::Info, format!("the link to {addr} stands again")),
+        K::PeerMisbehaved { addr, why } => (L::Error, format!("{addr} does not speak the protocol: {why}")),
+        K::RequestRefused {
+            by,
+            request,
+            code,
+            remark,
+        } => (
+            L::Error,
+            format!("{by} refused {request} with code {code}: {remark}"),
+        ),
+        K::OwnIdRepeated { times, broker } => (
+            L::Warn,
+            format!("{broker} lists this client id {times} times; does another consumer use it?"),
+        ),
+        K::NotInMemberList { broker } => (
+            L::Warn,
+            format!("{broker} does not list this client as a member of its group"),
+        ),
+        K::SubscriptionReplaced { topic } => (
+            L::Warn,
+            format!("topic {topic} is named several times; the last expression counts"),
+        ),
+        K::Undecodable {
+            queue,
+            offset,
+            reason,
+            fate,
+            ..
+        } => {
+            let offset =
+                offset.map_or_else(|| "an unknown offset".into(), |offset| format!("offset {offset}"));
+            (
+                L::Error,
+                format!("{queue} has a message at {offset} that cannot be read: {reason}; {fate}"),
+            )
+        }
+        K::CrcMismatch { queue, offset } => (
+            L::Warn,
+            format!("the checksum of {queue} offset {offset} does not match"),
+        ),
+        K::OutsideOfAsked { queue, asked, first } => (
+            L::Debug,
+            format!("{queue} was asked from {asked} and answered from {first}"),
+        ),
+        K::OffsetMoved {
+            queue,
+            asked,
+            to,
+            min,
+            max,
+        } => {
+            let bound = |offset: &Option<_>| offset.as_ref().map_or_else(|| "?".into(), ToString::to_string);
+            let (min, max) = (bound(min), bound(max));
+            (
+                L::Warn,
+                format!("{queue} has no offset {asked} (it has {min} to {max}) and goes on at {to}"),
+            )
+        }
+        K::DeliveryDeadline { queue, offset, after } => (
+            L::Warn,
+            format!("{queue} offset {offset} has been handled for {after:?} and is cancelled"),
+        ),
+        K::SendBackFailed { queue, offset, why } => (
+            L::Warn,
+            format!("{queue} offset {offset} could not be sent back for a retry: {why}"),
+        ),
+        K::CommitFailed { queue, offset, why } => (
+            L::Warn,
+            format!("{queue} could not be committed up to {offset}: {why}"),
+        ),
+        K::ClockWentBack { by } => (L::Warn, format!("the clock went back by {by:?}")),
+        K::UnexpectedRequest { addr, code } => (
+            L::Debug,
+            format!("{addr} asked for code {code}, which is not supported"),
+        ),
+        // One of a later core: better shown raw than not at all.
+        other => (L::Warn, format!("{other:?}")),
+    }
+}
+
+/// Why a link does not stand, in words.
+pub(crate) struct Trouble(pub(crate) LinkTrouble);
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            LinkTrouble::Net(cause) => match cause {
+                NetCause::Refused => "connection refused",
+                NetCause::TimedOut => "no connection in time",
+                NetCause::Unreachable => "the network is unreachable",
+                NetCause::NameUnknown => "the host name is unknown",
+                NetCause::EndOfStream => "it closed the connection",
+                NetCause::Reset => "the connection was reset",
+                NetCause::Tls => "the TLS handshake failed",
+                NetCause::Other | _ => "the connection failed",
+            },
+            LinkTrouble::Silent => "it has fallen silent",
+            LinkTrouble::NoAnswer => "it does not answer in time",
+            LinkTrouble::Misbehaved => "it does not speak the protocol",
+            _ => "unknown trouble",
+        })
+    }
+}
+
+/// What each name server said.
+pub(crate) struct Answers<'a>(pub(crate) &'a [(PeerAddr, String)]);
+
+impl fmt::Display for Answers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (addr, answer)) in self.0.iter().enumerate() {
+            // Remarks of servers can have several lines; the first one says it.
+            let answer = answer.lines().next().unwrap_or("(no remark)");
+            write!(f, "{} {addr} says {answer:?}", if at == 0 { ":" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocketmq_consumer_core::time::Instant;
+
+    use super::*;
+
+    fn said(kind: NoticeKind, repeated: u64) -> (Level, String) {
+        let notice = Notice {
+            at: Instant::ZERO,
+            group: None,
+            repeated,
+            kind,
+        };
+        of(&notice, &[PeerAddr::new("ns", 1)])
+    }
+
+    #[test]
+    fn troubles_name_the_peer_and_what_it_said() {
+        let ns = PeerAddr::new("ns", 1);
+        let cause = LinkTrouble::Net(NetCause::Refused);
+        let unreachable = NoticeKind::NameServerUnreachable {
+            addr: ns.clone(),
+            cause,
+        };
+        assert_eq!(
+            said(unreachable, 3),
+            (
+                Level::Error,
+                "name server ns:1 is unreachable: connection refused (3 more of these since the last time)"
+                    .into()
+            )
+        );
+        let unknown = NoticeKind::TopicUnknown {
+            topic: "T".into(),
+            answers: vec![
+                (ns.clone(), "no route\nat line 1".into()),
+                (PeerAddr::new("b", 2), String::new()),
+            ],
+        };
+        assert_eq!(
+            said(unknown, 0).1,
+            r#"topic T is unknown: ns:1 says "no route", b:2 says "(no remark)""#
+        );
+        let down = |addr| NoticeKind::LinkDown {
+            addr,
+            cause: LinkTrouble::Silent,
+        };
+        assert_eq!(said(down(ns), 0).0, Level::Debug);
+        assert_eq!(said(down(PeerAddr::new("broker", 3)), 0).0, Level::Warn);
+    }
+}
