@@ -53,7 +53,7 @@ pub(crate) struct GlobalArgs {
         env = "NAMESRV_ADDR",
         value_name = "HOST:PORT[;HOST:PORT…]"
     )]
-    pub(crate) name_server: Option<NameServers>,
+    pub(crate) name_server: Option<String>,
     /// Reach a broker that registered address FROM at TO; may be given several times
     #[arg(long, global = true, value_name = "FROM=TO")]
     pub(crate) address_map: Vec<AddressPair>,

@@ -15,8 +15,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// What holds for every command.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Settings {
-    /// Name servers; none if nobody named one.
-    pub(crate) name_servers: Vec<PeerAddr>,
+    /// Name servers, none if nobody named one; or what is wrong with their list. A command that asks
+    /// no server does not care what the environment says.
+    pub(crate) name_servers: Result<Vec<PeerAddr>, String>,
     /// Addresses to reach brokers at: `(registered, reachable)`.
     pub(crate) address_map: Vec<(PeerAddr, PeerAddr)>,
     /// How long to wait for the first answer; `None` for ever.
@@ -40,7 +41,9 @@ impl Settings {
     }
 
     fn merge(args: &GlobalArgs, file: ConfigFile) -> Self {
-        let servers = args.name_server.clone().or(file.name_server);
+        // An empty variable is the way of many environments to unset one.
+        let named = args.name_server.as_deref().filter(|list| !list.trim().is_empty());
+        let servers = named.map(str::parse).transpose();
         let pairs = if args.address_map.is_empty() {
             file.address_map
         } else {
@@ -51,7 +54,10 @@ impl Settings {
             .or(file.connect_timeout)
             .unwrap_or(CONNECT_TIMEOUT);
         Self {
-            name_servers: servers.map_or_else(Vec::new, |NameServers(servers)| servers),
+            name_servers: servers.map(|servers| {
+                let servers = servers.or(file.name_server);
+                servers.map_or_else(Vec::new, |NameServers(servers)| servers)
+            }),
             address_map: pairs
                 .into_iter()
                 .map(|AddressPair(from, to)| (from, to))
@@ -88,7 +94,7 @@ mod tests {
     fn flags_override_the_file_and_the_file_the_defaults() {
         let defaults = Settings::merge(&args(), ConfigFile::default());
         assert_eq!(defaults.connect_timeout, Some(CONNECT_TIMEOUT));
-        assert!(defaults.name_servers.is_empty());
+        assert_eq!(defaults.name_servers, Ok(Vec::new()));
 
         let file = || ConfigFile {
             name_server: Some("file:1".parse().unwrap()),
@@ -96,16 +102,25 @@ mod tests {
             ..ConfigFile::default()
         };
         let from_file = Settings::merge(&args(), file());
-        assert_eq!(from_file.name_servers, [PeerAddr::new("file", 1)]);
+        assert_eq!(from_file.name_servers, Ok(vec![PeerAddr::new("file", 1)]));
         assert_eq!(from_file.connect_timeout, Some(Duration::from_secs(7)));
 
         let flags = GlobalArgs {
-            name_server: Some("flag:1".parse().unwrap()),
+            name_server: Some("flag:1".into()),
             connect_timeout: Some(Duration::ZERO),
             ..args()
         };
         let from_flags = Settings::merge(&flags, file());
-        assert_eq!(from_flags.name_servers, [PeerAddr::new("flag", 1)]);
+        assert_eq!(from_flags.name_servers, Ok(vec![PeerAddr::new("flag", 1)]));
         assert_eq!(from_flags.connect_timeout, None, "0 waits for ever");
+
+        let blank = GlobalArgs {
+            name_server: Some(" ".into()),
+            ..args()
+        };
+        assert_eq!(
+            Settings::merge(&blank, file()).name_servers,
+            from_file.name_servers
+        );
     }
 }

@@ -139,7 +139,19 @@ fn the_environment_names_a_name_server() {
             .expect("the binary starts"),
     );
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("nonsense"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("NAMESRV_ADDR: \"nonsense\""),
+        "{}",
+        ran.stderr
+    );
+    let mut command = rocketcat(["decode", "frame"]);
+    let ran = command.env("NAMESRV_ADDR", "nonsense").output();
+    let ran = Ran::new(ran.expect("the binary starts"));
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (Some(0), ""),
+        "it asks no server"
+    );
 }
 
 #[test]

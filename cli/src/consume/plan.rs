@@ -60,6 +60,8 @@ impl Plan {
             consume: file,
             ..
         } = settings;
+        let name_servers =
+            name_servers.map_err(|why| Failure::usage(format_args!("-n or NAMESRV_ADDR: {why}")))?;
         if name_servers.is_empty() {
             return Err(Failure::usage(
                 "no name server is known; give -n HOST:PORT or set NAMESRV_ADDR",
