@@ -126,6 +126,10 @@ impl ConsumerState {
         }
         self.life = Life::ShuttingDown;
         self.rpc.leave();
+        self.beats.leave();
+        for server in self.routes.servers() {
+            self.rpc.dial_no_more(server);
+        }
         for key in self.groups.keys() {
             let mut cx = self.ground.cx();
             if let Some(group) = self.groups.get_mut(key) {

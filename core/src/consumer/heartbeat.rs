@@ -41,6 +41,8 @@ pub(crate) struct Heartbeats {
     beats: BTreeMap<PeerAddr, Beat>,
     /// Groups come and go; without one there is nothing to tell.
     silent: bool,
+    /// Links that break are not made again for a heartbeat's sake.
+    leaving: bool,
     redialled_at: Option<Instant>,
 }
 
@@ -62,6 +64,7 @@ impl Heartbeats {
             redial: config.dial_backoff,
             beats: BTreeMap::new(),
             silent: true,
+            leaving: false,
             redialled_at: None,
         }
     }
@@ -135,7 +138,9 @@ impl Heartbeats {
         let Some(beat) = self.beats.get_mut(addr) else {
             return;
         };
-        if self.silent || beat.in_flight.is_some() {
+        // Who leaves does not introduce himself again: what is left to say is the last commit.
+        let stranger = self.leaving && beat.acknowledged.is_none();
+        if self.silent || stranger || beat.in_flight.is_some() {
             return;
         }
         beat.in_flight = Some(self.revision);
@@ -214,7 +219,7 @@ impl Heartbeats {
         self.tell(cx, addr);
     }
 
-    /// A link that had broken stands again.
+    /// A link to a broker that had broken stands again.
     pub(crate) const fn redialled(&mut self, now: Instant) {
         self.redialled_at = Some(now);
     }
@@ -258,6 +263,11 @@ impl Heartbeats {
             .filter(|(_, beat)| beat.acknowledged.is_some())
             .map(|(addr, _)| addr.clone())
             .collect()
+    }
+
+    /// The client is on its way out: only who knows us is told that we still live.
+    pub(crate) const fn leave(&mut self) {
+        self.leaving = true;
     }
 
     /// Nobody is told any more.

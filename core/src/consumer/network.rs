@@ -241,7 +241,9 @@ impl ConsumerState {
                 let mut cx = self.ground.cx();
                 self.routes.link_works(&addr);
                 if again {
-                    self.beats.redialled(cx.now);
+                    if !self.routes.is_name_server(&addr) {
+                        self.beats.redialled(cx.now);
+                    }
                     cx.client_notice(NoticeKind::LinkUp { addr });
                 }
             }

@@ -73,6 +73,10 @@ impl Routes {
         Some((server, self.servers.len() > 1))
     }
 
+    pub(crate) fn servers(&self) -> &[PeerAddr] {
+        &self.servers
+    }
+
     pub(crate) fn is_name_server(&self, addr: &PeerAddr) -> bool {
         self.servers.contains(addr)
     }

@@ -115,6 +115,7 @@ impl ConsumerState {
             consumers: self
                 .groups
                 .iter()
+                .filter(|(_, group)| !group.has_left())
                 .map(|(_, group)| group.consumer_data())
                 .collect(),
             producers: Vec::new(),

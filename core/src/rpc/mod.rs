@@ -389,13 +389,21 @@ impl<P: Clone> Rpc<P> {
         }
     }
 
-    /// From now on each link may be dialled once more at most: what is left to say is little.
+    /// From now on each link may be dialled once more at most: what is left to say is a last commit.
     pub(crate) fn leave(&mut self) {
         if !self.leaving {
             self.leaving = true;
             for link in self.links.iter_mut().flatten() {
-                link.dials_left = Some(u32::from(!link.phase.is_alive()));
+                link.dials_left = Some(1);
             }
+        }
+    }
+
+    /// While leaving: nothing is left to say to this address.
+    pub(crate) fn dial_no_more(&mut self, addr: &PeerAddr) {
+        let slot = self.by_addr.get(addr).copied();
+        if let Some(link) = slot.and_then(|slot| self.links[slot as usize].as_mut()) {
+            link.dials_left = link.dials_left.map(|_| 0);
         }
     }
 

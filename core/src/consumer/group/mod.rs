@@ -157,6 +157,12 @@ impl Group {
         self.revision = revision;
     }
 
+    /// Whether the brokers have been told good-bye: a heartbeat that names the group after that would
+    /// make it a member again, for as long as the connection lives.
+    pub(crate) const fn has_left(&self) -> bool {
+        matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped)
+    }
+
     /// The group's part of a heartbeat.
     pub(crate) fn consumer_data(&self) -> ConsumerData {
         ConsumerData {
