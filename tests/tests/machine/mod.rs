@@ -336,7 +336,7 @@ pub(crate) fn record(queue: QueueId, offset: i64, tag: &str, body: &[u8]) -> Vec
     let properties = format!("TAGS\u{1}{tag}\u{2}");
     let mut out = vec![0; 4];
     out.extend(0xDAA3_20A7_u32.to_be_bytes());
-    out.extend([0; 4]);
+    out.extend((crc32fast::hash(body) & 0x7FFF_FFFF).to_be_bytes());
     out.extend(queue.0.to_be_bytes());
     out.extend([0; 4]);
     out.extend(offset.to_be_bytes());
