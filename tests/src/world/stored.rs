@@ -1,0 +1,171 @@
+use bytes::Bytes;
+use rocketmq_consumer_core::ids::{MessageQueue, PhysicalOffset, QueueOffset, Topic};
+use rocketmq_consumer_core::time::WallTime;
+use rocketmq_consumer_core::wire::properties::{PropertiesWriter, name};
+use rocketmq_consumer_core::wire::stored::{MAGIC_V1, SIZE_MIN};
+
+/// A message as a broker stores it: the writing half of `wire::stored`, which the client does not have
+/// because it never writes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// Where it lies.
+    pub queue: MessageQueue,
+    /// Its place in the queue.
+    pub offset: QueueOffset,
+    /// Its place in the commit log.
+    pub physical_offset: PhysicalOffset,
+    /// How often it was sent back.
+    pub reconsume_times: i32,
+    /// When it was stored.
+    pub store_at: WallTime,
+    /// The body, as stored.
+    pub body: Bytes,
+    /// The properties, in order.
+    pub properties: Vec<(String, String)>,
+}
+
+impl StoredMessage {
+    /// A message with a body and, unless it is empty, a tag.
+    #[must_use]
+    pub fn new(queue: MessageQueue, offset: i64, body: impl Into<Bytes>, tag: &str) -> Self {
+        let tag = (!tag.is_empty()).then(|| (name::TAGS.to_owned(), tag.to_owned()));
+        Self {
+            queue,
+            offset: QueueOffset(offset),
+            physical_offset: PhysicalOffset(offset * 1_000),
+            reconsume_times: 0,
+            store_at: WallTime::default(),
+            body: body.into(),
+            properties: tag.into_iter().collect(),
+        }
+    }
+
+    /// The tag, if it has one.
+    #[must_use]
+    pub fn tag(&self) -> Option<&str> {
+        self.property(name::TAGS)
+    }
+
+    /// The value of a property.
+    #[must_use]
+    pub fn property(&self, wanted: &str) -> Option<&str> {
+        let found = self.properties.iter().rfind(|(name, _)| name == wanted)?;
+        Some(&found.1)
+    }
+
+    /// Sets a property, in place of an earlier one of that name.
+    pub fn set_property(&mut self, name: &str, value: impl Into<String>) {
+        self.properties.retain(|(known, _)| known != name);
+        self.properties.push((name.to_owned(), value.into()));
+    }
+
+    /// Appends the record in the first format, as pull answers carry it.
+    ///
+    /// # Panics
+    /// When a part is longer than the format can say.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut properties = PropertiesWriter::new();
+        for (name, value) in &self.properties {
+            properties
+                .push(name, value)
+                .expect("a property of a test is legal");
+        }
+        let (topic, properties) = (self.queue.topic.as_str(), properties.finish());
+        let size = SIZE_MIN as usize + self.body.len() + topic.len() + properties.len();
+        let store_at = self.store_at.as_unix_millis().to_be_bytes();
+        out.extend(u32::try_from(size).expect("a record is small").to_be_bytes());
+        out.extend(MAGIC_V1.to_be_bytes());
+        out.extend(crc32(&self.body).to_be_bytes());
+        out.extend(self.queue.id.0.to_be_bytes());
+        out.extend([0; 4]);
+        out.extend(self.offset.0.to_be_bytes());
+        out.extend(self.physical_offset.0.to_be_bytes());
+        out.extend([0; 4]);
+        out.extend(store_at);
+        out.extend([10, 0, 0, 1, 0, 0, 0x30, 0x39]);
+        out.extend(store_at);
+        out.extend([10, 0, 0, 2, 0, 0, 0x2A, 0x9F]);
+        out.extend(self.reconsume_times.to_be_bytes());
+        out.extend([0; 8]);
+        out.extend(
+            u32::try_from(self.body.len())
+                .expect("a body is small")
+                .to_be_bytes(),
+        );
+        out.extend(&self.body);
+        out.push(u8::try_from(topic.len()).expect("the first format has topics of up to 255 bytes"));
+        out.extend(topic.as_bytes());
+        let len = i16::try_from(properties.len()).expect("properties have up to 32,767 bytes");
+        out.extend(len.to_be_bytes());
+        out.extend(properties.as_bytes());
+    }
+}
+
+/// The body of a pull answer with these messages.
+#[must_use]
+pub fn records<'a>(messages: impl IntoIterator<Item = &'a StoredMessage>) -> Bytes {
+    let mut out = Vec::new();
+    for message in messages {
+        message.encode(&mut out);
+    }
+    out.into()
+}
+
+/// The topic a message was sent to first, whatever topic it lies in now.
+pub(super) fn original_topic(message: &StoredMessage) -> Topic {
+    message
+        .property(name::RETRY_TOPIC)
+        .map_or_else(|| message.queue.topic.clone(), Topic::from)
+}
+
+/// The checksum brokers store with a body: CRC-32 without its highest bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
+    let crc = bytes
+        .iter()
+        .fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step));
+    !crc & 0x7FFF_FFFF
+}
+
+#[cfg(test)]
+mod tests {
+    use rocketmq_consumer_core::ids::QueueId;
+    use rocketmq_consumer_core::wire::body::crc_matches;
+    use rocketmq_consumer_core::wire::stored::{Record, Scanned, Scanner};
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_what_the_client_reads() {
+        let queue = MessageQueue {
+            topic: "T".into(),
+            broker: "a".into(),
+            id: QueueId(3),
+        };
+        let mut message = StoredMessage::new(queue, 7, "hello", "TagA");
+        message.reconsume_times = 2;
+        message.store_at = WallTime::from_unix_millis(99);
+        message.set_property(name::KEYS, "k1 k2");
+        let bytes = records([&message, &message]);
+        let read: Vec<_> = Scanner::new(&bytes).collect();
+        let [Scanned::Message(entry), Scanned::Message(_)] = read[..] else {
+            panic!("{read:?}");
+        };
+        let record = Record::new(&bytes, entry);
+        assert_eq!(
+            (record.topic(), record.queue_id(), record.queue_offset()),
+            ("T", QueueId(3), QueueOffset(7))
+        );
+        assert_eq!(
+            (record.physical_offset(), record.reconsume_times()),
+            (PhysicalOffset(7_000), 2)
+        );
+        assert_eq!(record.stored_body(), b"hello");
+        assert!(crc_matches(b"hello", record.body_crc()));
+        assert_eq!(
+            (record.tags().as_deref(), record.keys().as_deref()),
+            (Some("TagA"), Some("k1 k2"))
+        );
+        assert_eq!(record.store_at(), message.store_at);
+    }
+}

@@ -1,0 +1,134 @@
+//! Real bugs of other clients in long polling, one test each; `cases/spine.jsonl` tells their stories.
+
+use rocketmq_consumer_core::event::Event;
+use rocketmq_consumer_core::status::LinkState;
+use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::request::pull::PullRequest;
+use rocketmq_consumer_testing::world::{Asked, Bench, address, ms, secs};
+
+const PULL: RequestCode = RequestCode::PULL_MESSAGE;
+
+/// What a broker is asked besides pulls.
+const LOST: [RequestCode; 3] = [
+    RequestCode::HEART_BEAT,
+    RequestCode::UPDATE_CONSUMER_OFFSET,
+    RequestCode::GET_CONSUMER_LIST_BY_GROUP,
+];
+
+fn offset(asked: &Asked) -> i64 {
+    asked.request::<PullRequest>().offset.0
+}
+
+/// All our pulls ask to be held, so all have the long deadline.
+#[test]
+fn lp_01_a_held_pull_outlives_its_hold() {
+    let mut bench = Bench::owning_one_queue(1, |_, _| {});
+    bench.sleep(ms(14_900));
+    let (pull, request) = bench.expect_pull();
+    assert_eq!(request.suspend, Some(secs(15)));
+    bench.found_at(&pull, [1], 10, 2);
+    assert_eq!(bench.take_runs().len(), 1, "the answer is used");
+    // Our deadline is 23 s: the hold, the broker's sweep of 5 s, and 3 s on the way.
+    let sent = bench.now();
+    bench.sleep(ms(22_999));
+    assert_eq!(bench.sent(PULL).len(), 2, "still waiting");
+    assert_eq!(bench.queue(0).and_then(|queue| queue.hold), None);
+    bench.sleep(secs(3));
+    let pulls = bench.sent(PULL);
+    assert_eq!((pulls.len(), offset(pulls[2])), (3, 2));
+    assert_eq!(pulls[2].at, sent + secs(24), "a second after it was given up");
+}
+
+#[test]
+fn lp_03_a_peer_that_vanishes_is_noticed_by_deadlines() {
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+    });
+    bench.set_queues("T", &[("a", 4)]);
+    for id in 0..4 {
+        bench.store("T", id, 0);
+    }
+    bench.settle();
+    let (conn, dials) = (bench.conn_to(&address("a")), bench.dialled().len());
+    bench.skip(ms(1));
+    // From here on every packet is lost.
+    for code in LOST {
+        bench.withhold(code);
+    }
+    assert_eq!(bench.outstanding(PULL).len(), 4);
+    bench.sleep(secs(40));
+    let redialled = &bench.dialled()[dials..];
+    assert!(
+        redialled.iter().any(|(_, _, to)| to == &address("a")),
+        "closed and dialled again"
+    );
+    assert!(bench.connections().iter().all(|(known, _)| *known != conn));
+    // The peer is back; what was sent to it before is lost for good.
+    for code in LOST {
+        bench.drop_requests(code);
+        bench.serve(code);
+    }
+    // A heartbeat that was not answered is sent again within 30 s at the latest.
+    bench.sleep(secs(30));
+    assert_eq!(bench.link_state(&address("a")), Some(LinkState::Up));
+    let status = bench.status();
+    let link = status.links.iter().find(|link| link.addr == address("a"));
+    let open = bench.outstanding(PULL).len();
+    assert_eq!(
+        (link.map(|link| link.requests), open),
+        (Some(4), 4),
+        "nothing of the old life is left"
+    );
+    bench.machine().assert_replays();
+}
+
+#[test]
+fn lp_07_a_pull_that_is_never_answered_is_sent_again() {
+    let mut bench = Bench::owning_one_queue(5, |_, _| {});
+    let sent = bench.now();
+    bench.sleep(secs(24));
+    let pulls = bench.sent(PULL);
+    assert_eq!(
+        (pulls.len(), offset(pulls[1]), pulls[1].at),
+        (2, 5, sent + secs(24))
+    );
+}
+
+/// That numbers wrap and are never used twice is tested where they are given, in the core's `rpc`.
+#[test]
+fn lp_09_answer_and_deadline_at_one_moment_have_one_outcome() {
+    // The answer first.
+    let mut bench = Bench::owning_one_queue(5, |_, _| {});
+    bench.sleep(ms(22_999));
+    let (pull, _) = bench.expect_pull();
+    bench.skip(ms(1));
+    bench.found_at(&pull, [5], 10, 6);
+    bench.feed(Event::Wakeup);
+    assert_eq!(bench.take_runs().len(), 1);
+    assert_eq!(
+        bench
+            .sent(PULL)
+            .iter()
+            .map(|pull| offset(pull))
+            .collect::<Vec<_>>(),
+        [5, 6]
+    );
+
+    // The deadline first.
+    let mut bench = Bench::owning_one_queue(5, |_, _| {});
+    bench.sleep(ms(22_999));
+    let (pull, _) = bench.expect_pull();
+    bench.skip(ms(1));
+    bench.feed(Event::Wakeup);
+    let late = bench.status().counters.late_answers;
+    for again in 1..=3 {
+        bench.found_at(&pull, [5], 10, 6);
+        assert_eq!(bench.status().counters.late_answers, late + again);
+    }
+    assert!(bench.take_runs().is_empty());
+    bench.sleep(secs(1));
+    let (pull, request) = bench.expect_pull();
+    assert_eq!(request.offset.0, 5);
+    bench.found_at(&pull, [5], 10, 6);
+    assert_eq!(bench.take_runs().len(), 1);
+}

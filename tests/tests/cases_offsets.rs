@@ -1,0 +1,293 @@
+//! Real bugs of other clients in offsets, one test each; `cases/spine.jsonl` tells their stories.
+
+use bytes::Bytes;
+use rocketmq_consumer_core::action::AppAction;
+use rocketmq_consumer_core::event::{AppEvent, RunRange, Verdict};
+use rocketmq_consumer_core::ids::{PeerAddr, QueueOffset};
+use rocketmq_consumer_core::message::Outcome;
+use rocketmq_consumer_core::notice::NoticeKind;
+use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::command::{ExtWriter, Header, WriteExt};
+use rocketmq_consumer_core::wire::request::offsets::{CommitOffsetRequest, StoredOffset};
+use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
+use rocketmq_consumer_core::wire::request::{Answer, AnswerError};
+use rocketmq_consumer_testing::world::{Asked, Bench, Run, StoredMessage, ms, queue, secs};
+
+const PULL: RequestCode = RequestCode::PULL_MESSAGE;
+const QUERY: RequestCode = RequestCode::QUERY_CONSUMER_OFFSET;
+const COMMIT: RequestCode = RequestCode::UPDATE_CONSUMER_OFFSET;
+const ROUTE: RequestCode = RequestCode::GET_ROUTEINFO_BY_TOPIC;
+
+/// Every offset that was sent to be stored, alone or with a pull.
+fn commits(bench: &Bench) -> Vec<i64> {
+    let offset = |asked: &Asked| match asked.code {
+        COMMIT => Some(asked.request::<CommitOffsetRequest>().offset.0),
+        PULL => Some(asked.request::<PullRequest>().commit?.0),
+        _ => None,
+    };
+    bench.all_sent().iter().filter_map(offset).collect()
+}
+
+fn pulls(bench: &Bench) -> Vec<i64> {
+    let pulls = bench.sent(PULL);
+    pulls
+        .iter()
+        .map(|asked| asked.request::<PullRequest>().offset.0)
+        .collect()
+}
+
+fn lowest(bench: &Bench) -> Option<i64> {
+    Some(bench.queue(0)?.lowest_unfinished?.0)
+}
+
+/// Reports one message of a run.
+fn done_one(bench: &mut Bench, run: &Run, index: u32) {
+    let start = run.range.start + index;
+    let range = RunRange {
+        start,
+        end: start + 1,
+    };
+    bench.report_part(run, range, Verdict::Handled(Outcome::Done));
+}
+
+#[test]
+fn of_01_an_offset_that_is_not_known_is_no_position() {
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+    });
+    bench.withhold(QUERY);
+    bench.settle();
+    let first = bench.expect_request(QUERY);
+    bench.sleep(secs(5));
+    let late = bench.status().counters.late_answers;
+    bench.answer(&first, &StoredOffset(Some(QueueOffset(5_757_922))));
+    assert_eq!(bench.status().counters.late_answers, late + 1);
+    assert!(pulls(&bench).is_empty(), "nothing is known yet");
+    bench.sleep(secs(1));
+    let second = bench.expect_request(QUERY);
+    bench.answer(&second, &StoredOffset(Some(QueueOffset(5_757_922))));
+    assert_eq!(pulls(&bench), [5_757_922]);
+    bench.sleep(secs(60));
+    assert!(
+        commits(&bench).iter().all(|offset| *offset == 5_757_922),
+        "{:?}",
+        commits(&bench)
+    );
+}
+
+#[test]
+fn of_08_an_empty_answer_moves_the_offset() {
+    let start = || {
+        let mut bench = Bench::new(|_, group| {
+            group.subscribe("T".into(), "A");
+        });
+        bench.store("T", 0, 0);
+        bench.settle();
+        bench
+    };
+    let mut bench = start();
+    let (pull, _) = bench.expect_pull();
+    bench.nothing(&pull, PullStatus::RetryImmediately, 800);
+    let (pull, _) = bench.expect_pull();
+    bench.nothing(&pull, PullStatus::NotFound, 2020);
+    assert_eq!(pulls(&bench), [0, 800, 2020]);
+    bench.sleep(secs(5));
+    assert_eq!(commits(&bench).last(), Some(&2020));
+
+    // With message 5 in work everything stays at 5.
+    let mut bench = start();
+    let (pull, _) = bench.expect_pull();
+    let message = StoredMessage::new(queue("T", "a", 0), 5, "five", "A");
+    bench.found(&pull, &[message], 6);
+    let (pull, _) = bench.expect_pull();
+    bench.nothing(&pull, PullStatus::RetryImmediately, 800);
+    bench.sleep(secs(60));
+    assert!(
+        commits(&bench).iter().all(|offset| *offset <= 5),
+        "{:?}",
+        commits(&bench)
+    );
+    assert_eq!(commits(&bench).last(), Some(&5));
+    let run = bench.take_runs().remove(0);
+    bench.done(&run);
+    bench.sleep(secs(5));
+    assert_eq!(lowest(&bench), Some(800));
+    assert_eq!(commits(&bench).last(), Some(&800));
+}
+
+#[test]
+fn of_10_a_shutdown_commits_once_the_handlers_have_ended() {
+    let mut bench = Bench::owning_one_queue(20, |_, _| {});
+    let (pull, _) = bench.expect_pull();
+    bench.found_at(&pull, 20..26, 10, 26);
+    let run = bench.take_runs().remove(0);
+    let (started, before) = (bench.now(), bench.sent(COMMIT).len());
+    bench.tell(AppEvent::Shutdown { drain: secs(10) });
+    // The pull at the broker comes back with more: too late.
+    let (pull, _) = bench.expect_pull();
+    bench.found_at(&pull, 26..30, 10, 30);
+    assert!(bench.take_runs().is_empty(), "no new delivery");
+    bench.sleep(secs(2));
+    for index in 0..5 {
+        done_one(&mut bench, &run, index);
+    }
+    bench.sleep(secs(1));
+    assert_eq!(bench.sent(COMMIT).len(), before, "not before they have ended");
+    bench.withhold(RequestCode::UNREGISTER_CLIENT);
+    bench.withhold(COMMIT);
+    done_one(&mut bench, &run, 5);
+    let commit = bench.expect_request(COMMIT);
+    assert_eq!(commit.request::<CommitOffsetRequest>().offset, QueueOffset(26));
+    assert_eq!(commit.at, started + secs(3));
+    assert!(
+        bench.outstanding(RequestCode::UNREGISTER_CLIENT).is_empty(),
+        "offsets first"
+    );
+    bench.serve(COMMIT);
+    bench.answer(&commit, &rocketmq_consumer_core::wire::request::Done);
+    assert_eq!(bench.outstanding(RequestCode::UNREGISTER_CLIENT).len(), 1);
+    assert!(!bench.connections().is_empty(), "closed last");
+    bench.serve(RequestCode::UNREGISTER_CLIENT);
+    assert!(bench.connections().is_empty());
+    assert_eq!(bench.told().last(), Some(&AppAction::Closed));
+    assert_eq!(bench.now(), started + secs(3), "not the full 10 s");
+    bench.machine().assert_replays();
+}
+
+/// A route as it stands on the wire, so that the order of its members is ours to choose.
+struct RawRoute(String);
+
+impl WriteExt for RawRoute {
+    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
+}
+
+impl Answer for RawRoute {
+    fn body(&self) -> Bytes {
+        self.0.clone().into()
+    }
+
+    fn decode(_: &Header<'_>, _: &Bytes) -> Result<Self, AnswerError> {
+        Ok(Self(String::new()))
+    }
+}
+
+/// A member that was told of these replicas, in this order.
+fn with_replicas(replicas: &[(i64, &str)]) -> Bench {
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+    });
+    bench.withhold(ROUTE);
+    bench.store("T", 0, 7);
+    bench.settle();
+    let addresses: Vec<String> = replicas
+        .iter()
+        .map(|(id, host)| format!("{id}:\"{host}:10911\""))
+        .collect();
+    let route = RawRoute(format!(
+        "{{\"brokerDatas\":[{{\"brokerAddrs\":{{{}}},\"brokerName\":\"a\",\"cluster\":\"C\"}}],\
+         \"queueDatas\":[{{\"brokerName\":\"a\",\"perm\":6,\"readQueueNums\":1,\"writeQueueNums\":1}}]}}",
+        addresses.join(",")
+    ));
+    for asked in bench.drop_requests(ROUTE) {
+        bench.answer(&asked, &route);
+    }
+    bench.sleep(secs(6));
+    bench
+}
+
+#[test]
+fn of_18_offsets_live_at_the_master_whatever_the_order_of_the_route() {
+    let replicas = [(16, "10.0.0.16"), (0, "10.0.0.1"), (3, "10.0.0.3")];
+    let master = PeerAddr::new("10.0.0.1", 10911);
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let bench = with_replicas(&order.map(|index| replicas[index]));
+        for code in [QUERY, COMMIT] {
+            let sent = bench.sent(code);
+            assert!(
+                !sent.is_empty() && sent.iter().all(|asked| asked.to == master),
+                "{order:?}"
+            );
+        }
+    }
+    // A slave is read from when there is no master, and never written to.
+    let bench = with_replicas(&[(16, "10.0.0.16")]);
+    let slave = PeerAddr::new("10.0.0.16", 10911);
+    assert!(!bench.sent(QUERY).is_empty() && bench.sent(QUERY).iter().all(|asked| asked.to == slave));
+    assert!(bench.sent(COMMIT).is_empty());
+    assert!(commits(&bench).is_empty(), "nor with a pull");
+}
+
+#[test]
+fn of_19_the_highest_offset_counts_and_not_the_last() {
+    let mut bench = Bench::owning_one_queue(5, |_, _| {});
+    let (pull, _) = bench.expect_pull();
+    bench.found_at(&pull, [10, 5], 10, 11);
+    for run in bench.take_runs() {
+        bench.done(&run);
+    }
+    assert_eq!(lowest(&bench), Some(11));
+    bench.sleep(secs(5));
+    assert_eq!(commits(&bench).last(), Some(&11));
+}
+
+#[test]
+fn of_24_what_lies_below_the_asked_offset_is_dropped() {
+    let mut bench = Bench::owning_one_queue(2_433_064, |_, _| {});
+    let started = bench.now();
+    for _ in 0..100 {
+        while bench.outstanding(PULL).is_empty() {
+            bench.sleep(ms(100));
+        }
+        let (pull, _) = bench.expect_pull();
+        bench.found_at(&pull, 843_377..843_381, 10, 2_433_072);
+    }
+    assert!(bench.take_runs().is_empty());
+    assert_eq!(pulls(&bench)[..2], [2_433_064, 2_433_072]);
+    assert!(pulls(&bench)[1..].iter().all(|offset| *offset == 2_433_072));
+    assert!(commits(&bench).iter().all(|offset| *offset >= 2_433_064));
+    let told = bench.count_notices(|kind| matches!(kind, NoticeKind::OutsideOfAsked { .. }));
+    let most = bench.now().saturating_since(started).as_secs() / 10 + 1;
+    assert!(
+        (1..=most).contains(&(told as u64)),
+        "{told} notices, at most {most}"
+    );
+}
+
+#[test]
+fn of_27_a_message_may_be_finished_while_it_is_handed_over() {
+    let mut bench = Bench::owning_one_queue(7, |_, _| {});
+    let (pull, _) = bench.expect_pull();
+    bench.found_at(&pull, [7, 8], 10, 9);
+    let run = bench.take_runs().remove(0);
+    done_one(&mut bench, &run, 0);
+    assert_eq!(lowest(&bench), Some(8));
+    done_one(&mut bench, &run, 1);
+    assert_eq!(lowest(&bench), Some(9));
+    assert_eq!(bench.queue(0).map(|queue| queue.unfinished), Some(0));
+    bench.sleep(secs(5));
+    assert_eq!(commits(&bench).last(), Some(&9));
+}
+
+#[test]
+fn of_29_a_late_completion_commits_nothing_for_the_next_owner() {
+    for (finishes_after, in_grace) in [(ms(100), true), (secs(1), false)] {
+        let mut bench = Bench::owning_one_queue(100, |_, _| {});
+        let (pull, _) = bench.expect_pull();
+        bench.found_at(&pull, 100..104, 10, 104);
+        let run = bench.take_runs().remove(0);
+        bench.set_members(&["c0", "c1"]);
+        bench.notify("a");
+        bench.sleep(ms(50));
+        assert_eq!(commits(&bench).last(), Some(&100), "the final commit");
+        let (before, late) = (bench.sent(COMMIT).len(), bench.status().counters.late_reports);
+        // The next owner is quick.
+        bench.store("T", 0, 150);
+        bench.sleep(finishes_after);
+        bench.done(&run);
+        bench.sleep(secs(30));
+        assert_eq!(bench.sent(COMMIT).len(), before, "in grace: {in_grace}");
+        if !in_grace {
+            assert_eq!(bench.status().counters.late_reports, late + 4);
+        }
+    }
+}
