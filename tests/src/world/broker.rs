@@ -128,6 +128,10 @@ impl Broker {
             .flat_map(|(_, log)| &log.messages)
     }
 
+    pub(super) fn max_offset(&self, place: &Place) -> i64 {
+        self.logs.get(place).map_or(0, Log::max)
+    }
+
     pub(super) fn offset(&self, group: &ConsumerGroup, place: &Place) -> Option<QueueOffset> {
         let committed = self.offsets.get(&(group.clone(), place.clone()))?;
         Some(committed.offset)

@@ -181,6 +181,13 @@ impl World {
         broker.offset(&group.into(), &place).map(|offset| offset.0)
     }
 
+    /// How many messages a queue has ever had: the next one gets this offset.
+    #[must_use]
+    pub fn stored_messages(&self, queue: &MessageQueue) -> i64 {
+        let broker = self.peer.broker(queue.broker.as_str());
+        broker.max_offset(&(queue.topic.clone(), queue.id))
+    }
+
     /// The members of a group, as a broker lists them.
     #[must_use]
     pub fn listed(&self, broker: &str, group: &str) -> Vec<ClientId> {
