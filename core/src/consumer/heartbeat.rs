@@ -26,6 +26,9 @@ use crate::time::Instant;
 /// First pause after a refused or unanswered heartbeat; doubles.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Longest such pause: a broker that does not know us is not pulled from.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
 /// How long a broker may go on listing a connection of ours that is gone: its idle limit and a bit.
 const REDIAL_SHADOW: Duration = Duration::from_secs(130);
 
@@ -204,7 +207,10 @@ impl Heartbeats {
                 beat.trouble = HoldReason::HeartbeatPending;
             }
         }
-        let pause = RETRY.saturating_mul(1 << beat.failures.min(5)).min(self.interval);
+        let pause = RETRY
+            .saturating_mul(1 << beat.failures.min(5))
+            .min(RETRY_MAX)
+            .min(self.interval);
         beat.failures = beat.failures.saturating_add(1);
         cx.timers.set(TimerKey::Heartbeat(addr.clone()), cx.now + pause);
     }
@@ -217,6 +223,13 @@ impl Heartbeats {
         beat.acknowledged = None;
         beat.trouble = HoldReason::LinkDown;
         self.tell(cx, addr);
+    }
+
+    /// The link stands; what is missing now is the acknowledgement.
+    pub(crate) fn on_link_up(&mut self, addr: &PeerAddr) {
+        if let Some(beat) = self.beats.get_mut(addr) {
+            beat.trouble = HoldReason::HeartbeatPending;
+        }
     }
 
     /// A link to a broker that had broken stands again.

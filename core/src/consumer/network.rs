@@ -240,6 +240,7 @@ impl ConsumerState {
             RpcSignal::Up { addr, again, .. } => {
                 let mut cx = self.ground.cx();
                 self.routes.link_works(&addr);
+                self.beats.on_link_up(&addr);
                 if again {
                     if !self.routes.is_name_server(&addr) {
                         self.beats.redialled(cx.now);

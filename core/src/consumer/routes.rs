@@ -32,10 +32,14 @@ pub(crate) struct Routes {
     servers: Vec<PeerAddr>,
     turn: usize,
     topics: BTreeMap<Topic, Entry>,
+    /// Where each broker's replicas are; the newest route that names a broker is right.
+    brokers: BTreeMap<BrokerName, BTreeMap<i64, PeerAddr>>,
     /// Broker addresses whose link failed and does not stand again.
     broken: BTreeSet<PeerAddr>,
     interval: Duration,
     urgent_interval: Duration,
+    /// Pause after the only name server could not be reached; its link has a back-off of its own.
+    redial: Duration,
     timeout: Duration,
 }
 
@@ -60,9 +64,11 @@ impl Routes {
             servers: config.name_servers.clone(),
             turn: 0,
             topics: BTreeMap::new(),
+            brokers: BTreeMap::new(),
             broken: BTreeSet::new(),
             interval: config.route_interval,
             urgent_interval: config.route_retry,
+            redial: config.dial_backoff,
             timeout: config.request_timeout,
         }
     }
@@ -111,6 +117,7 @@ impl Routes {
             }
             keep
         });
+        self.forget_unnamed_brokers();
     }
 
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, topic: &Topic) {
@@ -164,7 +171,8 @@ impl Routes {
             .values()
             .flat_map(BTreeMap::values)
             .any(|addr| self.broken.contains(addr));
-        if entry.lost.is_empty() && !queues.is_empty() && !broken {
+        let headless = brokers.values().any(|ids| !ids.contains_key(&MASTER_ID));
+        if entry.lost.is_empty() && !queues.is_empty() && !broken && !headless {
             entry.urgent_since = None;
         } else {
             entry.urgent_since.get_or_insert(cx.now);
@@ -172,8 +180,10 @@ impl Routes {
         if queues.is_empty() {
             cx.client_notice(NoticeKind::TopicHasNoQueues { topic: topic.clone() });
         }
+        self.brokers.extend(brokers.clone());
         entry.brokers = brokers;
         entry.queues = Some(queues.into());
+        self.forget_unnamed_brokers();
         self.arm(cx, topic);
         if changed {
             cx.wishes.push_back(Wish::Route(topic.clone()));
@@ -221,7 +231,13 @@ impl Routes {
         if !another || !matches!(error, CallError::Connect(_)) {
             entry.unreachable = 0;
             self.next_turn(asked.as_ref());
-            return self.arm(cx, topic);
+            self.arm(cx, topic);
+            if self.servers.len() == 1 && matches!(error, CallError::Connect(_)) {
+                // Its link is dialled only while somebody waits for it.
+                cx.timers
+                    .set(TimerKey::Route(topic.clone()), cx.now + self.redial);
+            }
+            return;
         }
         self.next_turn(asked.as_ref());
         self.ask(cx, topic);
@@ -275,6 +291,12 @@ impl Routes {
         }
     }
 
+    fn forget_unnamed_brokers(&mut self) {
+        let topics = &self.topics;
+        self.brokers
+            .retain(|name, _| topics.values().any(|entry| entry.brokers.contains_key(name)));
+    }
+
     fn arm(&self, cx: &mut Cx<'_>, topic: &Topic) {
         let Some(entry) = self.topics.get(topic) else {
             return;
@@ -300,17 +322,15 @@ impl Routes {
             .flat_map(|entry| entry.brokers.keys())
     }
 
-    /// The address of a replica. Two topics may know the same broker; the newer address wins by being
-    /// the only one left within a route interval.
+    /// The address of a replica.
     pub(crate) fn address(&self, broker: &BrokerName, replica: Replica) -> Option<(i64, &PeerAddr)> {
-        let known = self.topics.values().filter_map(|entry| entry.brokers.get(broker));
-        known.filter_map(|ids| pick(ids, replica)).next()
+        pick(self.brokers.get(broker)?, replica)
     }
 
     /// Every address of every broker of a watched topic.
     pub(crate) fn addresses(&self) -> BTreeMap<PeerAddr, BrokerName> {
-        let entries = self.topics.values().flat_map(|entry| &entry.brokers);
-        entries
+        self.brokers
+            .iter()
             .flat_map(|(name, ids)| ids.values().map(move |addr| (addr.clone(), name.clone())))
             .collect()
     }
