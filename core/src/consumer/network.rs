@@ -213,12 +213,13 @@ impl ConsumerState {
         let mut cx = self.ground.cx();
         if code == MembersChanged::CODE {
             if let Ok(notice) = MembersChanged::decode(&header.ext, body)
+                && let Some(broker) = self.rpc.addr(conn).cloned()
                 && let Some(group) = self
                     .by_name
                     .get(&notice.group)
                     .and_then(|key| self.groups.get_mut(*key))
             {
-                group.on_notified(&mut cx);
+                group.on_notified(&mut cx, broker);
             }
             return;
         }

@@ -48,6 +48,7 @@ impl<K: Ord + Clone> Timers<K> {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn deadline(&self, key: impl Into<K>) -> Option<Instant> {
         self.by_key.get(&key.into()).copied()
     }

@@ -47,7 +47,7 @@ impl Group {
             }
         }
         let brokers: Vec<BrokerName> = asked.keys().cloned().collect();
-        let round = self.rebalance.begin(asked);
+        let round = self.rebalance.begin(cx.now, asked);
         for broker in brokers {
             let purpose = Purpose::Members {
                 group: self.key,

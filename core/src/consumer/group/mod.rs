@@ -22,7 +22,9 @@ use crate::action::ShutdownReport;
 use crate::config::{ClientConfig, ConfigError, GroupConfig, StartAt};
 use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, TimerKey, Wish};
 use crate::consumer::peers::Peers;
-use crate::ids::{BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, QueueKey, Topic};
+use crate::ids::{
+    BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, QueueKey, Topic,
+};
 use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, GroupStatus};
 use crate::step::Slab;
@@ -180,10 +182,9 @@ impl Group {
     }
 
     /// A broker says that the members have changed.
-    pub(crate) fn on_notified(&mut self, cx: &mut Cx<'_>) {
+    pub(crate) fn on_notified(&mut self, cx: &mut Cx<'_>, broker: PeerAddr) {
         if self.phase == GroupPhase::Running {
-            self.rebalance
-                .wanted(cx, Why::Notified, self.config.notify_debounce);
+            self.rebalance.notified(cx, broker, self.config.notify_debounce);
         }
     }
 

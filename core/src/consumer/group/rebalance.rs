@@ -4,21 +4,22 @@
 //! members, answers of an earlier round are nobody's. What comes in between makes the next round
 //! come soon.
 //!
-//! Notifications are debounced. When the last one changed nothing, the next is taken at the earliest
-//! a second later: brokers announce the same change once each, and a link that flaps makes them
-//! announce for ever.
+//! Notifications are debounced. When the last one of a broker changed nothing, the next one of the
+//! same broker is taken at the earliest a second later: a link that flaps makes it announce for ever.
+//! Other brokers are heard all the same: each announces a change when it has learned of it, and what
+//! the first one announces the broker that we ask may not know yet.
 //= rocketmq: RebalanceService.run type=differs
 //  reason: reacts to a change within the debounce instead of within a second.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::consumer::cx::{Cx, GroupTimer, TimerKey};
-use crate::ids::{BrokerName, ClientId, GroupKey, Topic};
+use crate::ids::{BrokerName, ClientId, GroupKey, PeerAddr, Topic};
 use crate::time::Instant;
 
-/// At most one round a second for notifications that change nothing.
+/// At most one round a second for notifications of one broker that change nothing.
 const USELESS_NOTIFICATION_GAP: Duration = Duration::from_secs(1);
 
 /// Why a round is wanted, the most urgent reason first.
@@ -40,8 +41,10 @@ pub(crate) struct Rebalance {
     awaited: BTreeMap<BrokerName, Vec<Topic>>,
     again: Option<Why>,
     complete: bool,
-    notified_at: Option<Instant>,
-    last_notification_useless: bool,
+    /// Brokers that have announced a change since the last round began.
+    announced: BTreeSet<PeerAddr>,
+    /// When the round began that followed a broker's notification and changed nothing.
+    useless: BTreeMap<PeerAddr, Instant>,
     members: Vec<ClientId>,
 }
 
@@ -53,10 +56,26 @@ impl Rebalance {
             awaited: BTreeMap::new(),
             again: None,
             complete: true,
-            notified_at: None,
-            last_notification_useless: false,
+            announced: BTreeSet::new(),
+            useless: BTreeMap::new(),
             members: Vec::new(),
         }
+    }
+
+    /// A broker has announced a change.
+    pub(crate) fn notified(&mut self, cx: &mut Cx<'_>, broker: PeerAddr, debounce: Duration) {
+        self.announced.insert(broker);
+        self.wanted(cx, Why::Notified, debounce);
+    }
+
+    /// When the first of the brokers that have announced a change is to be heard.
+    fn heard_from(&self) -> Instant {
+        let earliest = self.announced.iter().map(|broker| {
+            self.useless
+                .get(broker)
+                .map_or(Instant::ZERO, |last| *last + USELESS_NOTIFICATION_GAP)
+        });
+        earliest.min().unwrap_or(Instant::ZERO)
     }
 
     /// A round is wanted; it comes as soon as the rules allow.
@@ -66,29 +85,24 @@ impl Rebalance {
             return;
         }
         let at = match why {
-            Why::Notified => {
-                let earliest = match self.notified_at {
-                    Some(last) if self.last_notification_useless => last + USELESS_NOTIFICATION_GAP,
-                    Some(_) | None => cx.now,
-                };
-                earliest.max(cx.now + debounce)
-            }
+            Why::Notified => self.heard_from().max(cx.now + debounce),
             Why::Learned => cx.now,
             Why::Retry => cx.now + Duration::from_secs(1),
         };
-        if why == Why::Notified && cx.timers.deadline(self.timer()).is_none_or(|armed| at < armed) {
-            self.notified_at = Some(at);
-        }
         cx.timers.set_no_later(self.timer(), at);
     }
 
     /// A round begins: these brokers are asked. Returns its number.
-    pub(crate) fn begin(&mut self, asked: BTreeMap<BrokerName, Vec<Topic>>) -> u64 {
+    pub(crate) fn begin(&mut self, now: Instant, asked: BTreeMap<BrokerName, Vec<Topic>>) -> u64 {
         self.round += 1;
         self.awaited = asked;
         self.complete = true;
         self.again = None;
-        self.last_notification_useless = true;
+        self.useless
+            .retain(|_, last| *last + USELESS_NOTIFICATION_GAP > now);
+        let announced = core::mem::take(&mut self.announced);
+        self.useless
+            .extend(announced.into_iter().map(|broker| (broker, now)));
         self.round
     }
 
@@ -109,8 +123,8 @@ impl Rebalance {
         self.complete = false;
     }
 
-    pub(crate) const fn changed_something(&mut self) {
-        self.last_notification_useless = false;
+    pub(crate) fn changed_something(&mut self) {
+        self.useless.clear();
     }
 
     pub(crate) fn learn_members(&mut self, members: &[ClientId]) {
@@ -137,6 +151,7 @@ impl Rebalance {
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
         self.round += 1;
         self.awaited.clear();
+        self.announced.clear();
         self.again = None;
         cx.timers.cancel(self.timer());
     }
@@ -168,10 +183,22 @@ mod tests {
             .collect()
     }
 
+    fn peer(host: &str) -> PeerAddr {
+        PeerAddr::new(host, 10_911)
+    }
+
+    /// A notification is one of broker a.
+    fn want(rebalance: &mut Rebalance, cx: &mut Cx<'_>, why: Why, debounce: Duration) {
+        match why {
+            Why::Notified => rebalance.notified(cx, peer("a"), debounce),
+            Why::Learned | Why::Retry => rebalance.wanted(cx, why, debounce),
+        }
+    }
+
     /// A round of one broker that is over at once.
     fn round(rebalance: &mut Rebalance, bench: &mut Bench, at: u64, changed: bool) {
         bench.at(at).timers.cancel(TIMER);
-        let number = rebalance.begin(asked(&["a"]));
+        let number = rebalance.begin(Instant::from_millis(at), asked(&["a"]));
         assert!(rebalance.answered(number, &"a".into()).is_some());
         if changed {
             rebalance.changed_something();
@@ -184,15 +211,15 @@ mod tests {
         for (why, at) in [(Why::Notified, 1_050), (Why::Learned, 1_000), (Why::Retry, 2_000)] {
             let mut rebalance = Rebalance::new(GROUP);
             let mut bench = Bench::new();
-            rebalance.wanted(&mut bench.at(1_000), why, DEBOUNCE);
+            want(&mut rebalance, &mut bench.at(1_000), why, DEBOUNCE);
             assert_eq!(bench.armed(TIMER), Some(at), "{why:?}");
-            rebalance.wanted(&mut bench.at(1_020), why, DEBOUNCE);
+            want(&mut rebalance, &mut bench.at(1_020), why, DEBOUNCE);
             assert_eq!(
                 bench.armed(TIMER),
                 Some(at),
                 "{why:?}: the second puts nothing off"
             );
-            rebalance.wanted(&mut bench.at(1_030), Why::Learned, DEBOUNCE);
+            want(&mut rebalance, &mut bench.at(1_030), Why::Learned, DEBOUNCE);
             assert_eq!(bench.armed(TIMER), Some(at.min(1_030)), "{why:?}");
         }
     }
@@ -202,14 +229,43 @@ mod tests {
         for (changed, next) in [(true, 170), (false, 1_050)] {
             let mut rebalance = Rebalance::new(GROUP);
             let mut bench = Bench::new();
-            rebalance.wanted(&mut bench.at(0), Why::Notified, DEBOUNCE);
+            want(&mut rebalance, &mut bench.at(0), Why::Notified, DEBOUNCE);
             round(&mut rebalance, &mut bench, 50, changed);
             assert_eq!(bench.armed(TIMER), Some(20_050), "the safety net");
             for at in [120, 160, 400] {
-                rebalance.wanted(&mut bench.at(at), Why::Notified, DEBOUNCE);
+                want(&mut rebalance, &mut bench.at(at), Why::Notified, DEBOUNCE);
             }
             assert_eq!(bench.armed(TIMER), Some(next), "something changed: {changed}");
         }
+    }
+
+    /// A member joins: it tells one broker first, and the one that we ask learns of it later.
+    #[test]
+    fn a_broker_that_learns_of_a_change_later_is_heard_at_once() {
+        for (second, next) in [("b", 170), ("a", 1_050)] {
+            let mut rebalance = Rebalance::new(GROUP);
+            let mut bench = Bench::new();
+            rebalance.notified(&mut bench.at(0), peer("a"), DEBOUNCE);
+            round(&mut rebalance, &mut bench, 50, false);
+            rebalance.notified(&mut bench.at(120), peer(second), DEBOUNCE);
+            assert_eq!(bench.armed(TIMER), Some(next), "{second}");
+        }
+    }
+
+    #[test]
+    fn brokers_that_announce_for_ever_get_a_round_a_second_each() {
+        let mut rebalance = Rebalance::new(GROUP);
+        let mut bench = Bench::new();
+        let mut rounds = 0;
+        for at in (0..10_000).step_by(10) {
+            if bench.armed(TIMER).is_some_and(|armed| armed <= at) {
+                round(&mut rebalance, &mut bench, at, false);
+                rounds += 1;
+            }
+            let host = if at % 20 == 0 { "a" } else { "b" };
+            rebalance.notified(&mut bench.at(at), peer(host), DEBOUNCE);
+        }
+        assert!((10..=20).contains(&rounds), "{rounds}");
     }
 
     #[test]
@@ -222,7 +278,7 @@ mod tests {
                 round(&mut rebalance, &mut bench, at, false);
                 rounds += 1;
             }
-            rebalance.wanted(&mut bench.at(at), Why::Notified, DEBOUNCE);
+            want(&mut rebalance, &mut bench.at(at), Why::Notified, DEBOUNCE);
         }
         assert_eq!(rounds, 10);
     }
@@ -231,7 +287,7 @@ mod tests {
     fn a_round_is_over_when_everybody_has_answered() {
         let mut rebalance = Rebalance::new(GROUP);
         let mut bench = Bench::new();
-        let number = rebalance.begin(asked(&["a", "b"]));
+        let number = rebalance.begin(Instant::ZERO, asked(&["a", "b"]));
         assert_eq!(rebalance.answered(number, &"c".into()), None, "nobody asked c");
         assert_eq!(rebalance.answered(number, &"a".into()), Some(vec!["T".into()]));
         assert_eq!(rebalance.answered(number, &"a".into()), None, "once");
@@ -249,7 +305,7 @@ mod tests {
     fn an_incomplete_round_is_repeated_after_a_second() {
         let mut rebalance = Rebalance::new(GROUP);
         let mut bench = Bench::new();
-        let number = rebalance.begin(asked(&["a"]));
+        let number = rebalance.begin(Instant::ZERO, asked(&["a"]));
         rebalance.answered(number, &"a".into());
         rebalance.incomplete();
         rebalance.settle(&mut bench.at(0), DEBOUNCE, INTERVAL);
@@ -262,8 +318,8 @@ mod tests {
     fn answers_of_an_earlier_round_are_nobodys() {
         let mut rebalance = Rebalance::new(GROUP);
         let mut bench = Bench::new();
-        let old = rebalance.begin(asked(&["a"]));
-        let new = rebalance.begin(asked(&["a"]));
+        let old = rebalance.begin(Instant::ZERO, asked(&["a"]));
+        let new = rebalance.begin(Instant::ZERO, asked(&["a"]));
         assert_eq!(rebalance.answered(old, &"a".into()), None);
         rebalance.stop(&mut bench.at(0));
         assert_eq!(
@@ -282,11 +338,11 @@ mod tests {
         ] {
             let mut rebalance = Rebalance::new(GROUP);
             let mut bench = Bench::new();
-            rebalance.wanted(&mut bench.at(0), Why::Notified, Duration::ZERO);
+            want(&mut rebalance, &mut bench.at(0), Why::Notified, Duration::ZERO);
             bench.at(0).timers.cancel(TIMER);
-            let number = rebalance.begin(asked(&["a"]));
+            let number = rebalance.begin(Instant::ZERO, asked(&["a"]));
             for why in reasons {
-                rebalance.wanted(&mut bench.at(50), *why, DEBOUNCE);
+                want(&mut rebalance, &mut bench.at(50), *why, DEBOUNCE);
             }
             assert_eq!(bench.armed(TIMER), None, "one round at a time");
             rebalance.answered(number, &"a".into());
