@@ -51,7 +51,7 @@ pub use context::{Cancelled, Context};
 pub use error::{BoxError, Closed, StartError};
 pub use notices::Notices;
 pub use outcome::{IntoBatchOutcome, IntoOutcome};
-pub use record::Recorder;
+pub use record::{RecordTo, Recorder};
 pub use runtime::Runtime;
 pub use stream::{Delivery, DeliveryStream};
 
