@@ -427,6 +427,8 @@ impl<R: Runtime, M: Machine> Drop for Driver<R, M> {
         // Names are given free before anybody hears of the end and starts anew.
         self.groups = Groups::default();
         self.notices.end();
+        // A recording is whole once its client is known to have ended.
+        self.brain.recorder = None;
         for reply in self.awaiting_close.drain(..) {
             let _gone = reply.send(());
         }

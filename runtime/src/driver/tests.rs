@@ -458,6 +458,38 @@ async fn answers_find_their_callers_and_the_end_answers_everybody_else() {
     assert_eq!(answers.pop().unwrap().await.unwrap(), Err(CallError::Closed));
 }
 
+/// Ends a recording, which takes its time.
+struct SlowToEnd(Arc<Mutex<bool>>);
+
+impl Recorder for SlowToEnd {
+    fn start(&mut self, _: &ClientConfig, _: Seed, _: Instant, _: WallTime) {}
+
+    fn event(&mut self, _: Instant, _: &Event) {}
+
+    fn action(&mut self, _: &Action) {}
+}
+
+impl Drop for SlowToEnd {
+    fn drop(&mut self) {
+        std::thread::sleep(Duration::from_millis(50));
+        *lock(&self.0) = true;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_is_whole_when_the_client_has_ended() {
+    let whole = Arc::<Mutex<bool>>::default();
+    let bench = Bench::with_recorder(Some(Box::new(SlowToEnd(Arc::clone(&whole)))));
+    let (reply, closed) = oneshot::channel();
+    bench.script.act([AppAction::Closed.into()]);
+    bench.inbox.push(Command::Shutdown {
+        drain: Duration::ZERO,
+        reply: Some(reply),
+    });
+    assert_eq!(closed.await, Ok(()));
+    assert!(*lock(&whole));
+}
+
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 
