@@ -173,6 +173,9 @@ pub enum PeerAddrError {
     /// There is no colon, or nothing before it.
     #[error("an address is written host:port")]
     NoHost,
+    /// It is a URL where a plain address is wanted.
+    #[error("an address is written host:port, without a scheme and without a path")]
+    Url,
     /// What follows the last colon is not a port number.
     #[error("the port must be a number from 1 to 65535")]
     BadPort,
@@ -205,6 +208,9 @@ impl core::str::FromStr for PeerAddr {
 
     /// Reads `host:port`; the last colon separates, brackets round an IPv6 host are taken off.
     fn from_str(text: &str) -> Result<Self, PeerAddrError> {
+        if text.contains('/') {
+            return Err(PeerAddrError::Url);
+        }
         let (host, port) = text.trim().rsplit_once(':').ok_or(PeerAddrError::NoHost)?;
         let host = host
             .strip_prefix('[')
@@ -334,6 +340,8 @@ mod tests {
             ("localhost", PeerAddrError::NoHost),
             (":9876", PeerAddrError::NoHost),
             ("a b:1", PeerAddrError::NoHost),
+            ("http://127.0.0.1:9876", PeerAddrError::Url),
+            ("127.0.0.1:9876/", PeerAddrError::Url),
             ("a:0", PeerAddrError::BadPort),
             ("a:65536", PeerAddrError::BadPort),
         ] {
