@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use crate::event::NetCause;
-use crate::ids::{ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, QueueOffset, Topic};
+use crate::ids::{BrokerName, ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, QueueOffset, Topic};
 use crate::time::Instant;
 
 /// Everything one client instance knows about itself.
@@ -82,6 +82,9 @@ pub struct TopicStatus {
     pub queues: Option<usize>,
     /// What each name server said that did not know it.
     pub refusals: Vec<(PeerAddr, String)>,
+    /// Brokers that an earlier route named and the current one does not: they are down, or the topic
+    /// was taken from them. Their queues belong to nobody until they are named again.
+    pub lost_brokers: Vec<BrokerName>,
 }
 
 /// One consumer group.

@@ -150,6 +150,7 @@ mod tests {
                 topic: "T".into(),
                 queues,
                 refusals: refusal.map(|why| (addr, why.into())).into_iter().collect(),
+                lost_brokers: Vec::new(),
             }],
             groups: Vec::new(),
             counters: Counters::default(),

@@ -346,6 +346,7 @@ impl Routes {
                     .iter()
                     .map(|(addr, said)| (addr.clone(), said.clone()))
                     .collect(),
+                lost_brokers: entry.lost.iter().cloned().collect(),
             })
             .collect()
     }

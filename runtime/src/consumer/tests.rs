@@ -238,6 +238,7 @@ async fn an_absent_cluster_is_an_error_only_for_who_asked() {
         topic: "orders".into(),
         queues: None,
         refusals,
+        lost_brokers: Vec::new(),
     });
     script.set_status(status);
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -171,6 +171,9 @@ fn a_lost_broker_that_is_back_ends_the_urgency() {
         routes.on_timer(&mut bench.at(at), &topic("T"));
         routes.on_route(&mut bench.at(at), &topic("T"), &route(brokers));
         assert_eq!(bench.armed(timer("T")), Some(at + pause), "at {at}");
+        let lost = (pause == 1_000).then_some("beta".into());
+        let lost: Vec<BrokerName> = lost.into_iter().collect();
+        assert_eq!(routes.status()[0].lost_brokers, lost, "at {at}");
     }
 }
 
