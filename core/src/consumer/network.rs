@@ -1,6 +1,7 @@
 //! What comes from peers: connections, answers and requests, each carried to the part it is for.
 
 use alloc::format;
+use alloc::string::String;
 
 use bytes::Bytes;
 
@@ -59,15 +60,15 @@ impl ConsumerState {
         match purpose {
             Purpose::Route(topic) => match TopicRoute::decode(header, body) {
                 Ok(route) => self.routes.on_route(&mut cx, &topic, &route),
-                Err(AnswerError::Refused {
-                    code: ResponseCode::TOPIC_NOT_EXIST,
-                    ..
-                }) => {
-                    let expected = topic.as_str().starts_with("%RETRY%");
+                Err(error) => {
+                    // A retry topic is made by the first heartbeat, for which a route is needed first:
+                    // until there is one, whatever is wrong is not the retry topic's trouble.
+                    let is_absent = matches!(error, AnswerError::Refused { code, .. } if code == ResponseCode::TOPIC_NOT_EXIST);
+                    let expected =
+                        topic.as_str().starts_with("%RETRY%") && (is_absent || !self.routes.knows_any());
                     self.routes
-                        .on_unknown(&mut cx, &topic, "the topic does not exist".into(), expected);
+                        .on_unknown(&mut cx, &topic, no_route(&error), expected);
                 }
-                Err(error) => self.routes.on_unknown(&mut cx, &topic, format!("{error}"), false),
             },
             Purpose::Heartbeat { addr, revision } => match HeartbeatAnswer::decode(header, body) {
                 Ok(_) => self.beats.on_acknowledged(&mut cx, &addr, revision),
@@ -302,6 +303,22 @@ fn on_queue_answer(
     }
 }
 
+/// What a name server means that gives no route, for people.
+fn no_route(error: &AnswerError) -> String {
+    match error {
+        AnswerError::Refused {
+            code: ResponseCode::TOPIC_NOT_EXIST,
+            ..
+        } => "the topic does not exist".into(),
+        // A broker's port in place of the name server's, most often.
+        AnswerError::Refused {
+            code: ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
+            remark,
+        } => format!("this is not a name server ({})", remark.trim()),
+        AnswerError::Refused { .. } | AnswerError::Malformed(_) => format!("{error}"),
+    }
+}
+
 fn decode<A: Answer>(header: &Header<'_>, body: &Bytes) -> Result<A, CallError> {
     A::decode(header, body).map_err(CallError::from)
 }
@@ -311,6 +328,41 @@ impl From<AnswerError> for CallError {
         match error {
             AnswerError::Refused { code, remark } => Self::Broker { code: code.0, remark },
             AnswerError::Malformed(why) => Self::Malformed(format!("{why}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_gives_no_route_is_quoted_in_plain_words() {
+        let refused = |code, remark: &str| AnswerError::Refused {
+            code,
+            remark: remark.into(),
+        };
+        for (error, words) in [
+            (
+                refused(
+                    ResponseCode::TOPIC_NOT_EXIST,
+                    "No topic route info, see a long URL",
+                ),
+                "the topic does not exist",
+            ),
+            (
+                refused(
+                    ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
+                    " request type 105 not supported",
+                ),
+                "this is not a name server (request type 105 not supported)",
+            ),
+            (
+                refused(ResponseCode::SYSTEM_ERROR, "out of memory"),
+                "refused with 1 (SYSTEM_ERROR): out of memory",
+            ),
+        ] {
+            assert_eq!(no_route(&error), words);
         }
     }
 }

@@ -56,6 +56,8 @@ struct Entry {
     lost: BTreeSet<BrokerName>,
     /// What each name server said that did not know the topic.
     refusals: BTreeMap<PeerAddr, String>,
+    /// Name servers that gave no answer when they were asked last.
+    silent: BTreeSet<PeerAddr>,
 }
 
 impl Routes {
@@ -150,6 +152,7 @@ impl Routes {
         entry.asked = None;
         entry.unreachable = 0;
         entry.refusals.clear();
+        entry.silent.clear();
         let brokers: BTreeMap<BrokerName, BTreeMap<i64, PeerAddr>> = route
             .brokers
             .iter()
@@ -200,11 +203,14 @@ impl Routes {
         let asked = entry.asked.take();
         if let Some(server) = &asked {
             entry.refusals.insert(server.clone(), said);
+            entry.silent.remove(server);
             // What a server said that is not asked any more counts for nothing.
             entry.refusals.retain(|server, _| self.servers.contains(server));
         }
-        // Said once everybody was asked; the retry topic of a new group is made by its first heartbeat.
-        if entry.refusals.len() >= self.servers.len() && !expected {
+        // Said once everybody was asked, whether they answered or not; the retry topic of a new group
+        // is made by its first heartbeat.
+        let is_settled = |server| entry.refusals.contains_key(server) || entry.silent.contains(server);
+        if self.servers.iter().all(is_settled) && !expected {
             let answers = entry
                 .refusals
                 .iter()
@@ -227,6 +233,8 @@ impl Routes {
         entry.urgent_since.get_or_insert(cx.now);
         entry.unreachable += 1;
         let asked = entry.asked.take();
+        entry.silent.extend(asked.clone());
+        entry.silent.retain(|server| self.servers.contains(server));
         let another = entry.unreachable < self.servers.len();
         if !another || !matches!(error, CallError::Connect(_)) {
             entry.unreachable = 0;
@@ -249,6 +257,11 @@ impl Routes {
         if failed.is_some() && self.server().map(|(addr, _)| addr) == failed {
             self.turn = self.turn.wrapping_add(1);
         }
+    }
+
+    /// Whether a route is known of any topic.
+    pub(crate) fn knows_any(&self) -> bool {
+        self.topics.values().any(|entry| entry.queues.is_some())
     }
 
     /// The name server that has been asked for a topic.

@@ -309,6 +309,25 @@ fn an_unknown_topic_is_told_once_every_server_was_asked() {
     }
 }
 
+#[test]
+fn a_server_that_gives_no_answer_keeps_nobody_from_being_told_that_a_topic_is_unknown() {
+    let (mut routes, mut bench) = watching(2, &["T"]);
+    routes.on_failed(&mut bench.at(0), &topic("T"), &connect_error());
+    bench.wishes();
+    routes.on_unknown(&mut bench.at(1), &topic("T"), "unheard of".into(), false);
+    let answers = [(addr(NS[1]), "unheard of")];
+    let notice = format!("notice TopicUnknown {{ topic: \"T\", answers: {answers:?} }}");
+    assert_eq!(bench.wishes(), [notice]);
+    // It answers now, and knows the topic: nothing is left of its silence.
+    routes.on_timer(&mut bench.at(1_001), &topic("T"));
+    routes.on_route(&mut bench.at(1_001), &topic("T"), &route(&[ALPHA]));
+    bench.wishes();
+    routes.on_timer(&mut bench.at(31_001), &topic("T"));
+    bench.wishes();
+    routes.on_unknown(&mut bench.at(31_001), &topic("T"), "unheard of".into(), false);
+    assert_eq!(bench.wishes(), [""; 0], "the other one was not asked yet");
+}
+
 // ---- where --------------------------------------------------------------------------------------
 
 #[test]
