@@ -178,7 +178,7 @@ fn an_unknown_topic_names_the_servers_and_their_answers() {
         lines[0]
     );
     assert!(
-        lines[1].contains("topic nosuch does not exist") && lines[1].contains(&server),
+        lines[1].contains("topic nosuch is still unknown") && lines[1].contains(&server),
         "{}",
         lines[1]
     );

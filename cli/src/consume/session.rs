@@ -233,7 +233,9 @@ impl Session {
             let Ok(status) = self.client.status().await else {
                 return Some(Stop::Lost);
             };
-            if is_due && let Some(stop) = connect_verdict(&status, self.plan.topics()) {
+            if is_due
+                && let Some(stop) = connect_verdict(&status, self.plan.topics(), &self.plan.name_servers)
+            {
                 return Some(stop);
             }
             let group = status

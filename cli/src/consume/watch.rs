@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use rocketmq_consumer_core::ids::Topic;
+use rocketmq_consumer_core::ids::{PeerAddr, Topic};
 use rocketmq_consumer_core::status::Status;
 
 use super::stop::Stop;
@@ -53,6 +53,7 @@ impl Watch {
 pub(crate) fn connect_verdict<'a>(
     status: &Status,
     mut topics: impl Iterator<Item = &'a Topic>,
+    name_servers: &[PeerAddr],
 ) -> Option<Stop> {
     let unknown = topics.find_map(|topic| {
         let status = status.topics.iter().find(|status| status.topic == *topic)?;
@@ -61,36 +62,46 @@ pub(crate) fn connect_verdict<'a>(
     if let Some(topic) = unknown {
         let answers = Answers(&topic.refusals);
         return Some(Stop::UnknownTopic(format!(
-            "topic {} does not exist{answers}",
+            "topic {} is still unknown{answers}",
             topic.topic
         )));
     }
     if status.links.iter().any(|link| link.heartbeat_acknowledged) {
         return None;
     }
-    let troubles: Vec<_> = status
+    let has_route = status.topics.iter().any(|topic| topic.queues.is_some());
+    let asked: Vec<_> = status
         .links
         .iter()
-        .filter_map(|link| Some(format!("{}: {}", link.addr, Trouble(link.trouble?))))
+        .filter(|link| name_servers.contains(&link.addr) != has_route)
+        .map(|link| match link.trouble {
+            Some(trouble) => format!("{}: {}", link.addr, Trouble(trouble)),
+            None => format!("{}: no answer", link.addr),
+        })
         .collect();
-    let troubles = if troubles.is_empty() {
-        "no answer".into()
+    Some(Stop::CannotConnect(if !has_route {
+        format!(
+            "no name server answered in time: {}; check --name-server",
+            asked.join("; ")
+        )
+    } else if asked.is_empty() {
+        let servers: Vec<_> = name_servers.iter().map(ToString::to_string).collect();
+        format!(
+            "no broker of the topics can be asked: {} names no address of them",
+            servers.join("; ")
+        )
     } else {
-        troubles.join("; ")
-    };
-    let has_route = status.topics.iter().any(|topic| topic.queues.is_some());
-    let who = if has_route {
-        "no broker of the topics"
-    } else {
-        "no name server"
-    };
-    Some(Stop::CannotConnect(format!("{who} answered in time: {troubles}")))
+        format!(
+            "no broker of the topics answered in time: {}; are these addresses right from here? --address-map \
+             replaces them",
+            asked.join("; ")
+        )
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use rocketmq_consumer_core::event::NetCause;
-    use rocketmq_consumer_core::ids::PeerAddr;
     use rocketmq_consumer_core::status::{Counters, LinkState, LinkStatus, LinkTrouble, TopicStatus};
     use rocketmq_consumer_core::time::Instant;
 
@@ -132,20 +143,24 @@ mod tests {
         assert!(!Watch::new(secs(0), None, None).connect_is_due(secs(1_000_000)));
     }
 
-    fn status(acknowledged: bool, queues: Option<usize>, refusal: Option<&str>) -> Status {
+    fn link(host: &str, trouble: Option<LinkTrouble>, acknowledged: bool) -> LinkStatus {
+        LinkStatus {
+            addr: PeerAddr::new(host, 1),
+            state: LinkState::BackingOff,
+            since: Instant::ZERO,
+            requests: 0,
+            failed_dials: 1,
+            trouble,
+            heartbeat_acknowledged: acknowledged,
+        }
+    }
+
+    fn status(links: Vec<LinkStatus>, queues: Option<usize>, refusal: Option<&str>) -> Status {
         let addr = PeerAddr::new("ns", 1);
         Status {
             at: Instant::ZERO,
             client_id: "me".into(),
-            links: vec![LinkStatus {
-                addr: addr.clone(),
-                state: LinkState::BackingOff,
-                since: Instant::ZERO,
-                requests: 0,
-                failed_dials: 1,
-                trouble: Some(LinkTrouble::Net(NetCause::Refused)).filter(|_| !acknowledged),
-                heartbeat_acknowledged: acknowledged,
-            }],
+            links,
             topics: vec![TopicStatus {
                 topic: "T".into(),
                 queues,
@@ -159,22 +174,51 @@ mod tests {
 
     #[test]
     fn who_waits_in_vain_is_told_what_for() {
-        let verdict = |status: &Status| connect_verdict(status, [Topic::from("T")].iter());
-        assert_eq!(verdict(&status(true, Some(4), None)), None);
-        let cannot = |text: &str| Some(Stop::CannotConnect(text.into()));
-        assert_eq!(
-            verdict(&status(false, None, None)),
-            cannot("no name server answered in time: ns:1: connection refused")
-        );
-        assert_eq!(
-            verdict(&status(false, Some(4), None)),
-            cannot("no broker of the topics answered in time: ns:1: connection refused")
-        );
-        // One of several topics is missing: the others being there is no consolation.
-        for acknowledged in [true, false] {
-            let text = r#"topic T does not exist: ns:1 says "no route""#;
+        let verdict = |links, queues, refusal| {
+            let servers = [PeerAddr::new("ns", 1)];
+            connect_verdict(
+                &status(links, queues, refusal),
+                [Topic::from("T")].iter(),
+                &servers,
+            )
+        };
+        let refused = Some(LinkTrouble::Net(NetCause::Refused));
+        let (up, broker) = (link("ns", None, false), link("broker", None, true));
+        assert_eq!(verdict(vec![up.clone(), broker.clone()], Some(4), None), None);
+        let table = [
+            (
+                vec![link("ns", refused, false)],
+                None,
+                "no name server answered in time: ns:1: connection refused; check --name-server",
+            ),
+            (
+                vec![up.clone()],
+                None,
+                "no name server answered in time: ns:1: no answer; check --name-server",
+            ),
+            (
+                vec![up.clone(), link("a", refused, false), link("b", None, false)],
+                Some(4),
+                "no broker of the topics answered in time: a:1: connection refused; b:1: no answer; are these addresses \
+                 right from here? --address-map replaces them",
+            ),
+            (
+                vec![up.clone()],
+                Some(4),
+                "no broker of the topics can be asked: ns:1 names no address of them",
+            ),
+        ];
+        for (links, queues, text) in table {
             assert_eq!(
-                verdict(&status(acknowledged, None, Some("no route"))),
+                verdict(links, queues, None),
+                Some(Stop::CannotConnect(text.into()))
+            );
+        }
+        // One of several topics is missing: the others being there is no consolation.
+        for links in [vec![up.clone()], vec![up, broker]] {
+            let text = r#"topic T is still unknown: ns:1 says "no route""#;
+            assert_eq!(
+                verdict(links, None, Some("no route")),
                 Some(Stop::UnknownTopic(text.into()))
             );
         }

@@ -43,16 +43,24 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
             };
             (level, format!("{queue} does not pull: {reason:?}"))
         }
-        K::NameServerUnreachable { addr, cause } => (
-            L::Error,
-            format!("name server {addr} is unreachable: {}", Trouble(*cause)),
-        ),
+        K::NameServerUnreachable { addr, cause } => {
+            // What it did wrong was told just before.
+            let level = if *cause == LinkTrouble::Misbehaved {
+                L::Debug
+            } else {
+                L::Error
+            };
+            (
+                level,
+                format!("name server {addr} is unreachable: {}", Trouble(*cause)),
+            )
+        }
         K::TopicUnknown { topic, answers } => {
             (L::Error, format!("topic {topic} is unknown{}", Answers(answers)))
         }
         K::TopicHasNoQueues { topic } => (L::Warn, format!("topic {topic} has no queue that can be read")),
         K::LinkDown { addr, cause } => {
-            let level = if name_servers.contains(addr) {
+            let level = if name_servers.contains(addr) || *cause == LinkTrouble::Misbehaved {
                 L::Debug
             } else {
                 L::Warn
@@ -60,7 +68,17 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
             (level, format!("the link to {addr} is down: {}", Trouble(*cause)))
         }
         K::LinkUp { addr } => (L::Info, format!("the link to {addr} stands again")),
-        K::PeerMisbehaved { addr, why } => (L::Error, format!("{addr} does not speak the protocol: {why}")),
+        K::PeerMisbehaved { addr, why } => {
+            let role = if name_servers.contains(addr) {
+                "name server"
+            } else {
+                "broker"
+            };
+            (
+                L::Error,
+                format!("{addr} does not speak the protocol: {why}; is it a {role} of RocketMQ?"),
+            )
+        }
         K::RequestRefused {
             by,
             request,
@@ -227,5 +245,31 @@ mod tests {
         };
         assert_eq!(said(down(ns), 0).0, Level::Debug);
         assert_eq!(said(down(PeerAddr::new("broker", 3)), 0).0, Level::Warn);
+    }
+
+    #[test]
+    fn who_does_not_speak_the_protocol_is_told_of_once() {
+        let addr = PeerAddr::new("ns", 1);
+        let why = "frame length 0".into();
+        let misbehaved = NoticeKind::PeerMisbehaved {
+            addr: addr.clone(),
+            why,
+        };
+        assert_eq!(
+            said(misbehaved, 0),
+            (
+                Level::Error,
+                "ns:1 does not speak the protocol: frame length 0; is it a name server of RocketMQ?".into()
+            )
+        );
+        let cause = LinkTrouble::Misbehaved;
+        let echoes = [
+            NoticeKind::NameServerUnreachable {
+                addr: addr.clone(),
+                cause,
+            },
+            NoticeKind::LinkDown { addr, cause },
+        ];
+        assert!(echoes.into_iter().all(|echo| said(echo, 0).0 == Level::Debug));
     }
 }
