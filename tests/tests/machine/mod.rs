@@ -21,7 +21,9 @@ use rocketmq_consumer_core::wire::command::Header;
 use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, Frame, HeaderForm};
 use rocketmq_consumer_core::wire::request::heartbeat::HeartbeatAnswer;
 use rocketmq_consumer_core::wire::request::members::MemberList;
-use rocketmq_consumer_core::wire::request::offsets::{CommitOffsetRequest, QueryOffsetRequest, StoredOffset};
+use rocketmq_consumer_core::wire::request::offsets::{
+    CommitOffsetRequest, OffsetAnswer, QueryOffsetRequest, StoredOffset,
+};
 use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::route::{BrokerData, QueueData, TopicRoute};
 use rocketmq_consumer_core::wire::request::send_back::SendBackRequest;
@@ -39,7 +41,7 @@ pub(crate) struct Setting {
     pub(crate) expression: &'static str,
     /// The broker's only replica: 0 is its master.
     pub(crate) replica: i64,
-    /// Where the stored offset of every queue stands.
+    /// Where the stored offset of every queue stands; negative where none is stored.
     pub(crate) stored: i64,
     pub(crate) group: fn(&mut GroupConfig),
 }
@@ -100,6 +102,8 @@ pub(crate) struct Machine {
     pub(crate) members: Vec<&'static str>,
     /// What the broker has stored by queue.
     pub(crate) stored: BTreeMap<i32, i64>,
+    /// Where every queue ends.
+    pub(crate) end: i64,
     setting: Setting,
 }
 
@@ -127,6 +131,7 @@ impl Machine {
             now_ms: 0,
             members: vec![ME],
             stored: BTreeMap::new(),
+            end: 100,
             setting,
         };
         machine.handle(AppEvent::StartGroup(Arc::new(group)));
@@ -215,7 +220,12 @@ impl Machine {
                 let request: QueryOffsetRequest = decode_request(&frame).expect("a good request");
                 let stored = self.stored.get(&request.queue.queue.0);
                 let offset = stored.copied().unwrap_or(self.setting.stored);
-                self.answer(conn, opaque, &StoredOffset(Some(QueueOffset(offset))));
+                let offset = (offset >= 0).then_some(QueueOffset(offset));
+                self.answer(conn, opaque, &StoredOffset(offset));
+            }
+            RequestCode::GET_MAX_OFFSET => {
+                let offset = QueueOffset(self.end);
+                self.answer(conn, opaque, &OffsetAnswer { offset });
             }
             RequestCode::UPDATE_CONSUMER_OFFSET => {
                 let request: CommitOffsetRequest = decode_request(&frame).expect("a good request");

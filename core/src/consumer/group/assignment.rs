@@ -229,9 +229,12 @@ impl Group {
             cx.counters.stale_answers += 1;
             return;
         };
-        match answer {
-            Ok(Some(offset)) => self.own(cx, peers, key, offset, Some(offset)),
-            Ok(None) => {
+        match (answer, self.left_at.get(&queue.name).copied()) {
+            (Ok(Some(offset)), _) => self.own(cx, peers, key, offset, Some(offset)),
+            // A broker that crashes forgets what was committed last. Choosing a start as if the group were
+            // new could skip what it has not seen yet; where we left the queue is the better answer.
+            (Ok(None), Some(left_at)) => self.own(cx, peers, key, left_at, None),
+            (Ok(None), None) => {
                 let reference = queue.reference();
                 // A message on the retry topic was sent there by this group: none may be skipped.
                 let body = match self.config.start_at {
@@ -252,7 +255,7 @@ impl Group {
                 };
                 queue.ask_start(cx, body, self.offset_timeout);
             }
-            Err(error) => self.acquire_failed(cx, key, "query offset", &error),
+            (Err(error), _) => self.acquire_failed(cx, key, "query offset", &error),
         }
     }
 
@@ -305,6 +308,7 @@ impl Group {
             return;
         };
         queue.own(cx, start, stored);
+        self.left_at.remove(&queue.name);
         let kind = NoticeKind::Assigned {
             queue: queue.name.clone(),
             epoch: queue.epoch,
@@ -327,6 +331,10 @@ impl Group {
             queue.disarm(cx);
             self.queues.remove(key);
             return;
+        }
+        if let Some(tenure) = queue.tenure() {
+            let left_at = tenure.window.lowest_unfinished();
+            self.left_at.insert(queue.name.clone(), left_at);
         }
         queue.revoke(cx, &self.config, self.offset_timeout);
         self.withdraw(cx, key);

@@ -23,7 +23,8 @@ use crate::config::{ClientConfig, ConfigError, GroupConfig, StartAt};
 use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, TimerKey, Wish};
 use crate::consumer::peers::Peers;
 use crate::ids::{
-    BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, QueueKey, Topic,
+    BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, QueueKey, QueueOffset,
+    Topic,
 };
 use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, GroupStatus};
@@ -64,6 +65,8 @@ pub(crate) struct Group {
     queues: Slab<QueueKey, Queue>,
     /// The current ownership of each queue; one that is being given back is not among them.
     by_name: BTreeMap<MessageQueue, QueueKey>,
+    /// Where earlier ownerships of queues ended that are not ours now.
+    left_at: BTreeMap<MessageQueue, QueueOffset>,
     epochs: u64,
     dispatch: Dispatch,
     send_backs: SendBacks,
@@ -105,6 +108,7 @@ impl Group {
             rebalance: Rebalance::new(key),
             queues: Slab::new(),
             by_name: BTreeMap::new(),
+            left_at: BTreeMap::new(),
             epochs: 0,
             dispatch: Dispatch::new(config.concurrency, config.handler_batch),
             send_backs: SendBacks::new(config.send_back_retries, config.local_retry),
