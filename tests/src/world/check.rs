@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rocketmq_consumer_core::ids::{MessageQueue, QueueOffset, Topic};
+use rocketmq_consumer_core::ids::{ConsumerGroup, MessageQueue, QueueOffset, Topic};
 use rocketmq_consumer_core::status::{GroupPhase, QueueState};
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::subscription::Subscription;
@@ -75,35 +75,43 @@ impl World {
         self.assert_replays();
     }
 
-    /// Every message of a topic that somebody subscribes to was handled with success at least once,
-    /// by its first delivery or by a later one.
+    /// Every message of a topic that a group subscribes to was handled with success at least once by
+    /// that group, by its first delivery or by a later one.
     ///
     /// # Panics
     /// When one was not.
     pub fn assert_complete(&self, topic: &str) {
         let topic = Topic::from(topic);
-        let done: BTreeSet<&str> = self
-            .members
-            .iter()
-            .flat_map(|member| &member.done)
-            .map(|(delivery, _)| delivery.body.as_str())
-            .collect();
-        for broker in self.peer.brokers() {
-            for message in broker.stored(&topic) {
-                let body = String::from_utf8_lossy(&message.body);
-                let wanted = self.members.iter().any(|m| wants(m, &topic, message.tag()));
-                assert!(!wanted || done.contains(&*body), "{body} was never handled");
+        let groups: BTreeSet<&ConsumerGroup> = self.members.iter().map(|m| m.group.group()).collect();
+        for group in groups {
+            let done: BTreeSet<&str> = self
+                .of_group(group)
+                .flat_map(|member| &member.done)
+                .map(|(delivery, _)| delivery.body.as_str())
+                .collect();
+            for broker in self.peer.brokers() {
+                for message in broker.stored(&topic) {
+                    let body = String::from_utf8_lossy(&message.body);
+                    let wanted = self.of_group(group).any(|m| wants(m, &topic, message.tag()));
+                    assert!(
+                        !wanted || done.contains(&*body),
+                        "{body} was never handled by {group}"
+                    );
+                }
             }
         }
     }
 
-    /// No commit passes a message that nobody had finished or given back when it was sent.
+    /// No commit passes a message that nobody of its group had finished, and nobody given back, when
+    /// it was sent.
     ///
     /// # Panics
     /// When one does.
     pub fn assert_commits_safe(&self) {
-        let settled = self.settled();
+        let groups = self.members.iter().map(|m| m.group.group());
+        let settled: BTreeMap<_, _> = groups.map(|group| (group, self.settled(group))).collect();
         for commit in self.commits() {
+            let settled = &settled[&commit.group];
             let member = self.lives_of(&commit.member);
             let topic = &commit.queue.topic;
             for message in self.peer.broker(commit.queue.broker.as_str()).stored(topic) {
@@ -122,10 +130,14 @@ impl World {
         }
     }
 
-    /// When each message was finished or taken back for the first time.
-    fn settled(&self) -> BTreeMap<(MessageQueue, QueueOffset), Instant> {
+    fn of_group<'a>(&'a self, group: &'a ConsumerGroup) -> impl Iterator<Item = &'a Member> {
+        self.members.iter().filter(move |m| m.group.group() == group)
+    }
+
+    /// When each message was finished by a group, or taken back, for the first time.
+    fn settled(&self, group: &ConsumerGroup) -> BTreeMap<(MessageQueue, QueueOffset), Instant> {
         let mut settled = BTreeMap::new();
-        let done = self.members.iter().flat_map(|member| &member.done);
+        let done = self.of_group(group).flat_map(|member| &member.done);
         let done = done.map(|(delivery, at)| (delivery.queue.clone(), delivery.offset, *at));
         let brokers = self.peer.brokers();
         let back = brokers.flat_map(|broker| broker.sent_back()).cloned();
