@@ -22,6 +22,7 @@ use rocketmq_consumer_core::wire::request::route::TopicRoute;
 use rocketmq_consumer_core::wire::request::send_back::Delay;
 use rocketmq_consumer_core::wire::request::{Answer as _, AnswerError};
 use rocketmq_consumer_core::wire::stored::{Record, Scanned, Scanner};
+use rocketmq_consumer_testing::world::{self as bench, Bench};
 
 /// The first frame of bytes from a peer.
 fn first_frame(bytes: Bytes) -> Result<bool, FrameError> {
@@ -95,6 +96,14 @@ fn cd_03_another_protocol_on_the_port() {
         "frame length 1347569952 is not within 4 to 16777212 bytes; the peer speaks HTTP",
     );
     closes(&negative, "frame length -1 is not within 4 to 16777212 bytes");
+    closes(
+        &hex("160301020001"),
+        "frame length 369295618 is not within 4 to 16777212 bytes; the peer speaks TLS",
+    );
+    closes(
+        &Bytes::from_static(b"SSH-2.0-"),
+        "frame length 1397966893 is not within 4 to 16777212 bytes; the peer sends plain text",
+    );
 }
 
 #[test]
@@ -200,6 +209,33 @@ fn cd_10_properties_without_the_last_separator() {
     );
 }
 
+/// A slave that was suggested is asked until something else is suggested.
+#[test]
+fn cd_08_a_missing_suggestion_keeps_the_choice() {
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+    });
+    bench.set_addresses("a", &[(0, "10.0.0.1:10911"), (1, "10.0.0.21:10911")]);
+    bench.store("T", 0, 0);
+    bench.settle();
+    let mut asked = Vec::new();
+    for (next, suggest_broker_id) in [(5, Some(1)), (6, None), (7, Some(0)), (8, None)] {
+        let (pull, _) = bench.expect_pull();
+        let answer = bench::pull_answer(PullStatus::NotFound, next, Bytes::new());
+        let answer = PullAnswer {
+            suggest_broker_id,
+            ..answer
+        };
+        bench.answer(&pull, &answer);
+        asked.push(pull.to.host().to_owned());
+    }
+    asked.push(bench.expect_pull().0.to.host().to_owned());
+    assert_eq!(
+        asked,
+        ["10.0.0.1", "10.0.0.21", "10.0.0.21", "10.0.0.1", "10.0.0.1"]
+    );
+}
+
 /// Messages 50 and 52 are good; the topic of 51 is said to be longer than the record.
 fn fifty_to_fifty_two() -> [Vec<u8>; 3] {
     let [first, mut second, third] = [50, 51, 52].map(|offset| record(QueueId(0), offset, "A", b"body"));
@@ -233,11 +269,15 @@ fn cd_20_one_undecodable_message_among_good_ones() {
             ..Setting::default()
         };
         let mut machine = Machine::start(setting);
-        machine.answer_pull(PullStatus::Found, 53, &fifty_to_fifty_two());
+        let records = fifty_to_fifty_two();
+        machine.answer_pull(PullStatus::Found, 53, &records);
         assert_eq!(machine.delivered(), [50, 52], "{policy}: both neighbours");
         let told = machine.notices.iter().any(|kind| {
-            matches!(kind, NoticeKind::Undecodable { offset, physical_offset, fate: told, .. }
-                if *offset == Some(QueueOffset(51)) && *physical_offset == Some(PhysicalOffset(51_000)) && *told == fate)
+            matches!(kind, NoticeKind::Undecodable { offset, physical_offset, record, fate: told, .. }
+                if *offset == Some(QueueOffset(51))
+                    && *physical_offset == Some(PhysicalOffset(51_000))
+                    && record.as_deref() == Some(&records[1][..])
+                    && *told == fate)
         });
         assert!(told, "{policy}: {:?}", machine.notices);
         let buried: Vec<_> = machine

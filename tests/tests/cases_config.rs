@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use rocketmq_consumer_core::config::{GroupConfig, MessageModel};
+use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::request::heartbeat::{self, HeartbeatRequest};
+use rocketmq_consumer_testing::world::Bench;
 
 fn group() -> GroupConfig {
     let mut group = GroupConfig::new("g".into());
@@ -14,6 +17,13 @@ fn group() -> GroupConfig {
 fn of_33_a_group_is_clustering_unless_told_otherwise() {
     assert_eq!(group().model(), &MessageModel::Clustering);
     assert_eq!(MessageModel::default(), MessageModel::Clustering);
+    // And says so to brokers.
+    let mut bench = Bench::owning_one_queue(0, |_, _| {});
+    bench.settle();
+    let beats = bench.sent(RequestCode::HEART_BEAT);
+    let beat: HeartbeatRequest = beats.first().expect("it has beaten").request();
+    let models: Vec<_> = beat.consumers.iter().map(|group| group.message_model).collect();
+    assert_eq!(models, [Some(heartbeat::MessageModel::Clustering)]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rocketmq_consumer_core::action::AppAction;
+use rocketmq_consumer_core::action::{AppAction, CallError};
 use rocketmq_consumer_core::config::{GroupConfig, StartAt};
 use rocketmq_consumer_core::event::{AppEvent, Verdict};
 use rocketmq_consumer_core::ids::PeerAddr;
@@ -123,8 +123,15 @@ fn fo_08_what_needs_a_master_waits_for_one() {
         bench.sent(COMMIT).is_empty() && bench.sent(BACK).is_empty(),
         "nothing went anywhere"
     );
-    assert!(bench.count_notices(|kind| matches!(kind, NoticeKind::SendBackFailed { .. })) > 0);
-    assert!(bench.count_notices(|kind| matches!(kind, NoticeKind::CommitFailed { .. })) > 0);
+    let no_way = format!("{}", CallError::NoRoute);
+    assert!(
+        bench.count_notices(|kind| matches!(kind, NoticeKind::SendBackFailed { why, .. } if *why == no_way))
+            > 0
+    );
+    assert!(
+        bench.count_notices(|kind| matches!(kind, NoticeKind::CommitFailed { why, .. } if *why == no_way))
+            > 0
+    );
     // Both are sent once the route names a master.
     bench.set_addresses("a", &[(0, "10.0.0.1:10911"), (1, "10.0.0.21:10911")]);
     bench.idle(secs(45));
@@ -139,6 +146,27 @@ fn fo_08_what_needs_a_master_waits_for_one() {
         bench.answer(&back, &Done);
     }
     assert!(!bench.sent(BACK).is_empty());
+}
+
+/// Where nothing is stored, only a master can say where the queue begins.
+#[test]
+fn fo_08_where_to_start_is_asked_of_a_master() {
+    let slave = PeerAddr::new("10.0.0.21", 10911);
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+    });
+    bench.set_addresses("a", &[(1, "10.0.0.21:10911")]);
+    bench.settle();
+    bench.sleep(secs(10));
+    let asked = bench.sent(RequestCode::QUERY_CONSUMER_OFFSET);
+    assert!(!asked.is_empty() && asked.iter().all(|asked| asked.to == slave));
+    assert!(bench.sent(RequestCode::GET_MIN_OFFSET).is_empty());
+    assert!(bench.sent(PULL).is_empty(), "no pull before the start is known");
+    bench.set_addresses("a", &[(0, "10.0.0.1:10911"), (1, "10.0.0.21:10911")]);
+    bench.sleep(secs(45));
+    let asked = bench.sent(RequestCode::GET_MIN_OFFSET);
+    assert!(!asked.is_empty() && asked.iter().all(|asked| asked.to == address("a")));
+    assert!(!bench.sent(PULL).is_empty());
 }
 
 /// A shutdown without a master cannot commit. It must end all the same.

@@ -148,6 +148,11 @@ fn tm_01_versions_rise_whatever_the_wall_clock_does() {
         })
         .collect();
     assert!(versions.len() >= 6, "{versions:?}");
+    let latest = ORIGIN.as_unix_millis() + hour;
+    assert!(
+        versions.last().is_some_and(|version| *version >= latest),
+        "it follows a clock that is set forward: {versions:?}"
+    );
     assert!(versions.is_sorted(), "{versions:?}");
     let mut distinct = versions.clone();
     distinct.dedup();

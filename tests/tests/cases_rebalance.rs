@@ -19,6 +19,7 @@ use rocketmq_consumer_testing::world::{Asked, Bench, Dial, address, ms, queue, s
 const LIST: RequestCode = RequestCode::GET_CONSUMER_LIST_BY_GROUP;
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
 const COMMIT: RequestCode = RequestCode::UPDATE_CONSUMER_OFFSET;
+const QUERY: RequestCode = RequestCode::QUERY_CONSUMER_OFFSET;
 const BEAT: RequestCode = RequestCode::HEART_BEAT;
 
 /// A member of `T`, before anything was answered.
@@ -128,17 +129,19 @@ fn rb_06_quick_drop_and_re_add_leaves_one_pull_loop() {
         bench.notify("a");
         bench.sleep(ms(50));
         assert_eq!(bench.queue(0), None, "given back");
+        assert!(bench.outstanding(PULL).is_empty(), "no pull without an owner");
         bench.set_members(&["c1"]);
         bench.notify("a");
         bench.sleep(ms(50));
         assert_eq!(bench.outstanding(PULL).len(), 1, "one pull of the new ownership");
     }
     let stale = bench.status().counters.stale_answers;
-    let before = bench.queue(0);
+    let (before, commits) = (bench.queue(0), bench.sent(COMMIT).len());
     for pull in &old {
         bench.found_at(pull, 100..132, 10, 132);
         assert!(bench.take_runs().is_empty(), "an answer of an earlier ownership");
         assert_eq!(bench.queue(0), before);
+        assert_eq!(bench.sent(COMMIT).len(), commits);
         assert_eq!(bench.outstanding(PULL).len(), 1);
     }
     assert_eq!(bench.status().counters.stale_answers, stale + 5);
@@ -193,6 +196,14 @@ fn rb_08_rebalances_wanted_at_once_are_one_round_at_a_time() {
     bench.idle(secs(21));
     let status = bench.status();
     assert_eq!(status.groups[0].queues.len(), 4);
+    let mut pulled: Vec<_> = bench
+        .outstanding(PULL)
+        .into_iter()
+        .map(|pull| (pull.to.clone(), pull.request::<PullRequest>().queue.0))
+        .collect();
+    pulled.sort();
+    let (a, b) = (address("a"), address("b"));
+    assert_eq!(pulled, [(a.clone(), 0), (a, 1), (b.clone(), 0), (b, 1)]);
     for queue in &status.groups[0].queues {
         assert_eq!(
             (queue.state, queue.hold),
@@ -287,11 +298,17 @@ fn rb_20_a_queue_that_comes_back_starts_from_the_brokers_offset() {
     }
     bench.sleep(secs(5));
     assert_eq!(bench.sent(COMMIT).last().map(|asked| committed(asked)), Some(500));
+    let before = bench.sent(COMMIT).len();
     bench.set_members(&["c0", "c1"]);
     bench.notify("a");
     bench.sleep(ms(50));
     assert_eq!(bench.queue(0), None);
-    let before = bench.sent(COMMIT).len();
+    let last: Vec<_> = bench.sent(COMMIT)[before..]
+        .iter()
+        .map(|asked| committed(asked))
+        .collect();
+    assert_eq!(last, [500], "a final commit");
+    let (before, asked) = (bench.sent(COMMIT).len(), bench.sent(QUERY).len());
     let pulls = bench.sent(PULL).len();
     // Somebody else goes on to 900.
     bench.store("T", 0, 900);
@@ -299,8 +316,12 @@ fn rb_20_a_queue_that_comes_back_starts_from_the_brokers_offset() {
     bench.set_members(&["c1"]);
     bench.notify("a");
     bench.idle(secs(61));
+    assert_eq!(bench.sent(QUERY).len(), asked + 1, "the broker is asked");
     let first: PullRequest = bench.sent(PULL)[pulls].request();
-    assert_eq!(first.offset.0, 900);
+    assert_eq!(
+        (first.offset.0, first.commit.map(|offset| offset.0)),
+        (900, Some(900))
+    );
     assert!(
         bench.sent(COMMIT)[before..]
             .iter()

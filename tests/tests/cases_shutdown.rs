@@ -7,12 +7,14 @@ use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::event::{AppEvent, NetCause, NetEvent, RunRange, Verdict};
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::heartbeat::HeartbeatRequest;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
 use rocketmq_consumer_testing::world::{Asked, Bench, Dial, Run, secs};
 
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
 const COMMIT: RequestCode = RequestCode::UPDATE_CONSUMER_OFFSET;
+const BACK: RequestCode = RequestCode::CONSUMER_SEND_MSG_BACK;
 const UNREGISTER: RequestCode = RequestCode::UNREGISTER_CLIENT;
 
 /// Four queues, the first with 64 messages of which 8 are with handlers; four pulls at the broker.
@@ -50,6 +52,14 @@ fn is_closed(bench: &Bench) -> bool {
 fn sd_01_a_shutdown_drains_commits_unregisters_and_then_closes() {
     let (mut bench, run) = busy();
     let (started, before) = (bench.now(), bench.sent(COMMIT).len());
+    let (conns, stale) = (bench.connections(), bench.status().counters.stale_answers);
+    let held = |bench: &Bench| -> Vec<_> {
+        let queues = (0..4).filter_map(|id| bench.queue(id));
+        queues
+            .map(|queue| (queue.next_offset, queue.unfinished))
+            .collect()
+    };
+    let before_answers = held(&bench);
     bench.withhold(UNREGISTER);
     bench.tell(AppEvent::Shutdown { drain: secs(5) });
     bench.tell(AppEvent::Shutdown { drain: secs(1) });
@@ -59,17 +69,24 @@ fn sd_01_a_shutdown_drains_commits_unregisters_and_then_closes() {
         bench.found_at(&pull, first..first + 32, 10, first + 32);
     }
     assert!(bench.take_runs().is_empty(), "answers that come now are nobody's");
+    assert_eq!(bench.status().counters.stale_answers, stale + 4);
+    assert_eq!(held(&bench), before_answers);
     for index in 0..4 {
         bench.sleep(secs(1));
         let start = run.range.start + index;
+        let outcome = if index == 2 { Outcome::Retry } else { Outcome::Done };
         bench.report_part(
             &run,
             RunRange {
                 start,
                 end: start + 1,
             },
-            Verdict::Handled(Outcome::Done),
+            Verdict::Handled(outcome),
         );
+        if index == 2 {
+            let back = bench.expect_request(BACK);
+            bench.answer(&back, &Done);
+        }
         assert_eq!(bench.sent(COMMIT).len(), before, "not while handlers run");
     }
     bench.sleep(secs(1));
@@ -84,10 +101,8 @@ fn sd_01_a_shutdown_drains_commits_unregisters_and_then_closes() {
     assert_eq!(offsets, [(0, 4), (1, 0), (2, 0), (3, 0)]);
     assert!(commits.iter().all(|asked| asked.at == started + secs(5)));
     assert_eq!(bench.outstanding(UNREGISTER).len(), 1);
-    assert!(
-        !bench.connections().is_empty() && !is_closed(&bench),
-        "closed last"
-    );
+    assert_eq!(bench.connections(), conns, "closed last");
+    assert!(!is_closed(&bench));
     bench.serve(UNREGISTER);
     assert!(is_closed(&bench) && bench.connections().is_empty());
     // What the other handlers say now changes nothing.
@@ -101,6 +116,32 @@ fn sd_01_a_shutdown_drains_commits_unregisters_and_then_closes() {
         (4, 4, true)
     );
     bench.machine().assert_replays();
+}
+
+/// The broker has to have it before the offset passes it.
+#[test]
+fn sd_01_a_message_on_its_way_back_is_waited_for() {
+    let (mut bench, run) = busy();
+    let before = bench.sent(COMMIT).len();
+    bench.tell(AppEvent::Shutdown { drain: secs(5) });
+    bench.report(&run, Verdict::Handled(Outcome::Retry));
+    let backs = bench.drop_requests(BACK);
+    assert_eq!(backs.len(), 8);
+    for back in &backs {
+        bench.sleep(secs(1) / 10);
+        assert_eq!(bench.sent(COMMIT).len(), before, "not while the broker is asked");
+        bench.answer(back, &Done);
+    }
+    let commits = bench.sent(COMMIT);
+    let of_first = commits[before..]
+        .iter()
+        .map(|asked| asked.request::<CommitOffsetRequest>())
+        .filter(|commit| commit.queue.queue.0 == 0)
+        .map(|commit| commit.offset.0);
+    assert_eq!(of_first.collect::<Vec<_>>(), [8]);
+    assert!(is_closed(&bench));
+    let report = report(&bench).expect("it has ended");
+    assert_eq!((report.abandoned, report.timed_out), (0, false));
 }
 
 fn close_all(bench: &mut Bench) {
