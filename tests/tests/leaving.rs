@@ -88,3 +88,63 @@ fn the_next_owner_of_a_queue_is_not_overwritten_on_the_way_out() {
         assert_eq!(machine.commits, commits, "the other member stored {moved_to}");
     }
 }
+
+/// A machine that has finished message 5, and whose pull, sent just before, carries offset 5.
+fn with_a_lower_offset_on_its_way() -> Machine {
+    let mut machine = Machine::start(Setting {
+        stored: 5,
+        group: |group| {
+            group.set_commit_interval(Duration::from_secs(30));
+        },
+        ..Setting::default()
+    });
+    machine.advance(19_900);
+    machine.answer_pull(PullStatus::Found, 6, &[record(QueueId(0), 5, "A", b"")]);
+    machine.report(Outcome::Done);
+    assert_eq!(machine.pulls[0].request.commit, Some(QueueOffset(5)));
+    machine
+}
+
+/// Brokers have other threads for pulls than for commits.
+#[test]
+fn the_last_commit_is_not_overtaken_by_what_a_pull_carries() {
+    for answered in [false, true] {
+        let mut machine = with_a_lower_offset_on_its_way();
+        machine.shut_down(Duration::ZERO);
+        assert_eq!((&*machine.commits, machine.is_closed), (&[(0, 6)][..], false));
+        machine.advance(50);
+        if answered {
+            machine.answer_pull(PullStatus::NotFound, 6, &[]);
+        } else {
+            machine.advance(149);
+            assert!(!machine.is_closed, "the pull may wait for a thread");
+            machine.advance(1);
+        }
+        assert_eq!(
+            (&*machine.commits, machine.is_closed),
+            (&[(0, 6), (0, 6)][..], true)
+        );
+    }
+}
+
+#[test]
+fn what_overtook_the_commit_of_a_lost_queue_is_overwritten() {
+    for (stored, commits) in [
+        (5, &[(0, 6), (0, 6)][..]),
+        (6, &[(0, 6)]),
+        // Another member has gone on.
+        (9, &[(0, 6)]),
+    ] {
+        let mut machine = with_a_lower_offset_on_its_way();
+        machine.members = vec!["another", "me"];
+        machine.advance(100);
+        assert_eq!(machine.commits, [(0, 6)], "at once, for who asks at once");
+        machine.stored.insert(0, stored);
+        machine.advance(100);
+        assert_eq!(machine.commits, commits, "{stored} is stored");
+        machine.shut_down(Duration::ZERO);
+        machine.advance(1_000);
+        assert!(machine.is_closed);
+        assert_eq!(machine.commits, commits, "{stored} is stored");
+    }
+}

@@ -119,7 +119,7 @@ impl Group {
     }
 
     /// The last handler of a queue that is given back has ended: no need to wait for the grace.
-    fn end_grace_if_idle(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
+    pub(super) fn end_grace_if_idle(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
         let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_in_grace()) else {
             return;
         };
@@ -127,7 +127,7 @@ impl Group {
             .tenure()
             .is_some_and(|t| t.window.out() + t.window.failing() == 0)
         {
-            queue.end_grace(cx, &self.name, self.offset_timeout);
+            queue.end_grace_early(cx, &self.name, self.offset_timeout);
             self.bury_if_gone(cx, key);
         }
     }

@@ -72,7 +72,7 @@ impl Group {
         for key in self.queues.keys() {
             if let Some(queue) = self.queues.get_mut(key) {
                 cx.timers.cancel(queue.timer(QueueTimer::Delivery));
-                queue.end_grace(cx, &self.name, self.offset_timeout);
+                queue.end_grace_early(cx, &self.name, self.offset_timeout);
             }
             self.bury_if_gone(cx, key);
         }
@@ -80,17 +80,16 @@ impl Group {
     }
 
     /// Whether every offset is safe. A commit that was under way when the last handlers ended is
-    /// followed by one more. Queues that are being given back see to their last commit themselves.
+    /// followed by one more, and so is one that a pull may have overtaken. Queues that are being given back see to their last commit themselves.
     pub(super) fn check_last_commits(&mut self, cx: &mut Cx<'_>) {
         if self.phase != GroupPhase::Committing {
             return;
         }
         let is_safe = |queue: &Queue| {
             queue.is_owned()
-                && queue.tenure().is_none_or(|t| {
-                    !t.progress.is_in_flight()
-                        && t.progress.acknowledged() == Some(t.window.lowest_unfinished())
-                })
+                && queue
+                    .tenure()
+                    .is_none_or(|t| t.progress.is_safe(t.window.lowest_unfinished()))
         };
         let waiting: alloc::vec::Vec<QueueKey> = self
             .queues
@@ -102,8 +101,15 @@ impl Group {
             return self.leave(cx);
         }
         for key in waiting {
-            if let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) {
-                queue.commit_if_due(cx, &self.name, self.offset_timeout);
+            let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) else {
+                continue;
+            };
+            queue.commit_if_due(cx, &self.name, self.offset_timeout);
+            let until = queue
+                .tenure()
+                .and_then(|t| t.progress.carried_until(t.window.lowest_unfinished(), cx.now));
+            if let Some(until) = until {
+                cx.timers.set_no_later(self.timer(GroupTimer::Commit), until);
             }
         }
     }

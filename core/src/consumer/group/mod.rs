@@ -287,6 +287,7 @@ impl Group {
             QueueTimer::Grace => {
                 queue.end_grace(cx, &self.name, self.offset_timeout);
                 self.bury_if_gone(cx, key);
+                self.check_last_commits(cx);
             }
         }
     }

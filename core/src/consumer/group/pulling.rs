@@ -94,6 +94,9 @@ impl Group {
         serial: u64,
         answer: Result<PullAnswer, CallError>,
     ) {
+        if answer.is_ok() {
+            self.on_carried_stored(cx, key, serial);
+        }
         let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) else {
             cx.counters.stale_answers += 1;
             return;
@@ -108,6 +111,17 @@ impl Group {
             Err(error) => self.on_pull_error(cx, key, &error),
         }
         self.pump(cx, peers, key);
+    }
+
+    /// A broker that answers a pull has stored the offset it carried, also when the answer itself is
+    /// nobody's any more. Last commits wait for that.
+    fn on_carried_stored(&mut self, cx: &mut Cx<'_>, key: QueueKey, serial: u64) {
+        let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) else {
+            return;
+        };
+        tenure.progress.carried_stored(serial);
+        self.end_grace_if_idle(cx, key);
+        self.check_last_commits(cx);
     }
 
     fn on_pull_answer(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey, answer: PullAnswer) {

@@ -74,10 +74,17 @@ pub(crate) struct Tenure {
 /// How far giving back has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Revoke {
-    /// Handlers run; the grace is armed. `first` was committed at once.
-    Grace { first: QueueOffset },
-    /// Asked whether the broker still has `first`.
-    Rechecking { first: QueueOffset },
+    /// Handlers run, or a pull is out that carries a lower offset; the grace is armed. `first` was
+    /// committed at once.
+    Grace {
+        first: QueueOffset,
+        carried: Option<QueueOffset>,
+    },
+    /// Asked whether the broker still has `first`, or what the pull carried.
+    Rechecking {
+        first: QueueOffset,
+        carried: Option<QueueOffset>,
+    },
     /// Only the last commit is awaited.
     LastCommit,
 }
@@ -237,6 +244,11 @@ impl Queue {
         }
         let serial = tenure.pull.ask(cx.now);
         let finished = tenure.window.lowest_unfinished();
+        // A slave would not store it; only what is finished is worth storing.
+        let commit = (finished.0 > 0 && gate.to_master).then_some(finished);
+        if let Some(offset) = commit {
+            tenure.progress.carry(offset, serial, cx.now);
+        }
         let question = PullRequest {
             group: gate.config.group.clone(),
             topic: self.name.topic.clone(),
@@ -244,8 +256,7 @@ impl Queue {
             offset: tenure.window.next_offset(),
             max_messages: i32::try_from(gate.config.pull_batch).unwrap_or(i32::MAX),
             max_bytes: None,
-            // A slave would not store it; only what is finished is worth storing.
-            commit: (finished.0 > 0 && gate.to_master).then_some(finished),
+            commit,
             suspend: Some(gate.config.pull_hold),
             sub_version: gate.sub_version,
             filter: None,
@@ -276,7 +287,7 @@ impl Queue {
     fn commit(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
         let Some(tenure) = self.tenure_mut() else { return };
         let offset = tenure.window.lowest_unfinished();
-        tenure.progress.sent(offset);
+        tenure.progress.sent(offset, cx.now);
         let body = QuestionBody::Commit(CommitOffsetRequest {
             group: group.clone(),
             queue: self.reference(),
@@ -298,10 +309,13 @@ impl Queue {
         tenure.pull.stop(cx);
         let first = tenure.window.lowest_unfinished();
         let busy = tenure.window.out() + tenure.window.failing() > 0;
+        let carried = tenure.progress.overtaking(first, cx.now);
+        let until = tenure.progress.carried_until(first, cx.now);
         self.commit(cx, &config.group, timeout);
         self.since = cx.now;
-        let revoke = if busy {
-            Revoke::Grace { first }
+        let grace = busy.then(|| cx.now + config.revoke_grace).max(until);
+        let revoke = if grace.is_some() {
+            Revoke::Grace { first, carried }
         } else {
             Revoke::LastCommit
         };
@@ -309,26 +323,39 @@ impl Queue {
         if let Stage::Owned(tenure) = old {
             self.stage = Stage::Revoking(tenure, revoke);
         }
-        if busy {
-            cx.timers
-                .set(self.timer(QueueTimer::Grace), cx.now + config.revoke_grace);
+        if let Some(grace) = grace {
+            cx.timers.set(self.timer(QueueTimer::Grace), grace);
+        }
+    }
+
+    /// The handlers have ended. What a pull carries may still be on its way.
+    pub(crate) fn end_grace_early(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        let Stage::Revoking(tenure, Revoke::Grace { .. }) = &self.stage else {
+            return;
+        };
+        let value = tenure.window.lowest_unfinished();
+        match tenure.progress.carried_until(value, cx.now) {
+            Some(until) => cx.timers.set(self.timer(QueueTimer::Grace), until),
+            None => self.end_grace(cx, group, timeout),
         }
     }
 
     /// The handlers have ended, or their grace has: what rose meanwhile is committed, if nobody else
-    /// has moved the offset.
+    /// has moved the offset; and what was committed is committed again, if a pull has overtaken it.
     pub(crate) fn end_grace(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
         let Stage::Revoking(tenure, revoke) = &mut self.stage else {
             return;
         };
-        let Revoke::Grace { first } = *revoke else { return };
+        let Revoke::Grace { first, carried } = *revoke else {
+            return;
+        };
         cx.timers
             .cancel(TimerKey::Queue(self.group, self.key, QueueTimer::Grace));
-        if tenure.window.lowest_unfinished() <= first {
+        if tenure.window.lowest_unfinished() <= first && carried.is_none() {
             *revoke = Revoke::LastCommit;
             return;
         }
-        *revoke = Revoke::Rechecking { first };
+        *revoke = Revoke::Rechecking { first, carried };
         let body = self.stored_offset_question(group, false);
         self.ask(cx, Replica::Master, body, timeout, QueueAsk::Recheck);
     }
@@ -341,14 +368,16 @@ impl Queue {
         stored: Option<QueueOffset>,
         timeout: Duration,
     ) {
-        let Stage::Revoking(_, revoke) = &mut self.stage else {
+        let Stage::Revoking(tenure, revoke) = &mut self.stage else {
             return;
         };
-        let Revoke::Rechecking { first } = *revoke else {
+        let Revoke::Rechecking { first, carried } = *revoke else {
             return;
         };
         *revoke = Revoke::LastCommit;
-        if stored == Some(first) {
+        let has_risen = tenure.window.lowest_unfinished() > first;
+        let is_overtaken = carried.is_some() && stored == carried;
+        if is_overtaken || (has_risen && stored == Some(first)) {
             self.commit(cx, group, timeout);
         }
     }
