@@ -148,3 +148,18 @@ fn what_overtook_the_commit_of_a_lost_queue_is_overwritten() {
         assert_eq!(machine.commits, commits, "{stored} is stored");
     }
 }
+
+/// A broker that has not stored the first commit yet would answer with what it had before.
+#[test]
+fn a_handler_that_ends_before_the_first_commit_is_stored_is_committed_too() {
+    let mut machine = Machine::start(Setting::default());
+    machine.answer_pull(PullStatus::Found, 1, &[record(QueueId(0), 0, "A", b"")]);
+    machine.advance(19_000);
+    machine.members = vec!["another", "me"];
+    (machine.hold_commits, machine.stored) = (true, [(0, 3)].into());
+    machine.advance(1_000);
+    machine.report(Outcome::Done);
+    machine.commits.clear();
+    machine.answer_commits();
+    assert_eq!(machine.commits, [(0, 0), (0, 1)]);
+}

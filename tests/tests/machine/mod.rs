@@ -100,6 +100,9 @@ pub(crate) struct Machine {
     pub(crate) now_ms: u64,
     /// Who is in the group.
     pub(crate) members: Vec<&'static str>,
+    /// Whether commits wait at the broker until [`Machine::answer_commits`].
+    pub(crate) hold_commits: bool,
+    held_commits: Vec<(ConnId, i32, CommitOffsetRequest)>,
     /// What the broker has stored by queue.
     pub(crate) stored: BTreeMap<i32, i64>,
     /// Where every queue ends.
@@ -130,6 +133,8 @@ impl Machine {
             is_closed: false,
             now_ms: 0,
             members: vec![ME],
+            hold_commits: false,
+            held_commits: Vec::new(),
             stored: BTreeMap::new(),
             end: 100,
             setting,
@@ -229,9 +234,10 @@ impl Machine {
             }
             RequestCode::UPDATE_CONSUMER_OFFSET => {
                 let request: CommitOffsetRequest = decode_request(&frame).expect("a good request");
-                self.stored.insert(request.queue.queue.0, request.offset.0);
-                self.commits.push((request.queue.queue.0, request.offset.0));
-                self.answer(conn, opaque, &Done);
+                self.held_commits.push((conn, opaque, request));
+                if !self.hold_commits {
+                    self.store_commits();
+                }
             }
             RequestCode::CONSUMER_SEND_MSG_BACK => {
                 self.backs.push(decode_request(&frame).expect("a good request"));
@@ -250,6 +256,14 @@ impl Machine {
                 });
             }
             _ => self.answer(conn, opaque, &Done),
+        }
+    }
+
+    fn store_commits(&mut self) {
+        for (conn, opaque, request) in std::mem::take(&mut self.held_commits) {
+            self.stored.insert(request.queue.queue.0, request.offset.0);
+            self.commits.push((request.queue.queue.0, request.offset.0));
+            self.answer(conn, opaque, &Done);
         }
     }
 
@@ -296,6 +310,13 @@ impl Machine {
     pub(crate) fn answer_pull(&mut self, status: PullStatus, next: i64, records: &[Vec<u8>]) {
         let pull = self.pulls.remove(0);
         self.receive(pull.conn, pull_answer(pull.opaque, status, next, records));
+    }
+
+    /// Commits wait no longer.
+    pub(crate) fn answer_commits(&mut self) {
+        self.hold_commits = false;
+        self.store_commits();
+        self.settle();
     }
 
     /// The oldest run is reported as a whole.

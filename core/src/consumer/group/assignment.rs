@@ -386,6 +386,7 @@ impl Group {
                     cx.notice(&self.name, NoticeKind::Committed { queue: name, offset });
                 }
                 tenure.progress.acknowledged_at(offset, cx.now);
+                self.end_grace_if_idle(cx, key);
                 self.bury_if_gone(cx, key);
                 self.check_last_commits(cx);
             }
@@ -400,6 +401,7 @@ impl Group {
                         why,
                     },
                 );
+                self.end_grace_if_idle(cx, key);
                 self.bury_if_gone(cx, key);
                 self.last_commit_failed(cx);
             }

@@ -328,11 +328,15 @@ impl Queue {
         }
     }
 
-    /// The handlers have ended. What a pull carries may still be on its way.
+    /// The handlers have ended. What a pull carries may still be on its way; and as long as the first
+    /// commit is, the broker may answer with what it had before, so its acknowledgement comes here again.
     pub(crate) fn end_grace_early(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
         let Stage::Revoking(tenure, Revoke::Grace { .. }) = &self.stage else {
             return;
         };
+        if tenure.progress.is_in_flight() {
+            return;
+        }
         let value = tenure.window.lowest_unfinished();
         match tenure.progress.carried_until(value, cx.now) {
             Some(until) => cx.timers.set(self.timer(QueueTimer::Grace), until),
