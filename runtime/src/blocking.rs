@@ -87,11 +87,11 @@ impl<R: Runtime, H: Handler> Blocking<R, H> {
     }
 }
 
-impl<R: Runtime, H: Handler> Desk for Blocking<R, H> {
-    fn consume(&mut self, run: Run) {
+impl<R: Runtime, H: Handler> Blocking<R, H> {
+    /// Starts what is missing of a thread for each call that waits or runs, up to the permits.
+    fn start_threads(&self) {
         let wanted = {
             let mut work = lock(&self.shared.work);
-            work.runs.push(run);
             let size = self.shared.handler.size().max(1) as usize;
             let calls = work.runs.messages().div_ceil(size) + work.calls.len();
             let threads = self.permits.min(u32::try_from(calls).unwrap_or(u32::MAX));
@@ -103,6 +103,13 @@ impl<R: Runtime, H: Handler> Desk for Blocking<R, H> {
             let shared = Arc::clone(&self.shared);
             self.runtime.spawn_blocking(move || shared.work_off());
         }
+    }
+}
+
+impl<R: Runtime, H: Handler> Desk for Blocking<R, H> {
+    fn consume(&mut self, run: Run) {
+        lock(&self.shared.work).runs.push(run);
+        self.start_threads();
     }
 
     fn withdraw(&mut self, id: ConsumeId) {
@@ -131,6 +138,8 @@ impl<R: Runtime, H: Handler> Desk for Blocking<R, H> {
 
     fn resize(&mut self, permits: u32) {
         self.permits = permits;
+        // What waits already may not be followed by anything that would start a thread for it.
+        self.start_threads();
     }
 }
 
@@ -273,6 +282,19 @@ mod tests {
                 .into_values()
                 .all(|verdict| verdict == Verdict::Handled(Done))
         );
+    }
+
+    #[tokio::test]
+    async fn what_waits_already_starts_when_there_are_more_permits() {
+        let together = Barrier::new(3);
+        let handler = PerMessage(move |_: Message| {
+            together.wait();
+            ready(())
+        });
+        let (mut desk, inbox) = blocking(handler, 1);
+        desk.consume(run(1, 0..3));
+        desk.resize(3);
+        verdicts(&inbox, 3).await;
     }
 
     #[tokio::test]

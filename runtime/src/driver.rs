@@ -41,6 +41,9 @@ const ROUNDS: usize = 8;
 /// How often the machine is told the wall clock.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(3600);
 
+/// The permits a machine accepts for a group; see `GroupConfig::set_concurrency`.
+const CONCURRENCY: std::ops::RangeInclusive<u32> = 1..=1000;
+
 /// What the driver of one client is made of.
 pub(crate) struct Parts<R, M> {
     pub(crate) runtime: R,
@@ -196,7 +199,10 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
             }
             Command::Concurrency { group, permits } => {
                 if let Some(resized) = self.groups.by_name(&group) {
-                    resized.desk.resize(permits);
+                    // What the machine will refuse must not reach the desk: it would run no thread any more.
+                    if CONCURRENCY.contains(&permits) {
+                        resized.desk.resize(permits);
+                    }
                     self.brain.handle(now, AppEvent::Concurrency { group, permits });
                 }
             }
