@@ -20,6 +20,13 @@
 //! # }
 //! ```
 //!
+//! `examples/` has a short program for each way: `consume`, `batch`, `stream`, `two_groups`, and `shutdown`
+//! with notices, status and a changing pace. A program of its own needs tokio's features `macros` and
+//! `rt-multi-thread`, and `signal` for Ctrl-C.
+//!
+//! The log goes to `tracing` under the target `rocketmq`; it is seen once a subscriber is installed.
+//! Warnings ask for attention, `debug` adds commits.
+//!
 //! Everything but the runtime is the crate `rocketmq_consumer`, re-exported here: see there for
 //! handlers, batches, streams and settings. Start consumers inside a tokio runtime with its I/O and
 //! time drivers enabled, or give one by [`TokioRuntime::on`].

@@ -31,8 +31,10 @@ use crate::stream::{self, DeliveryStream, StreamDesk};
 /// handler must not block. One that has to says [`Self::blocking`].
 ///
 /// `start` and its sisters resolve when the settings are valid and the machine runs, not when a
-/// broker has answered: a cluster that is away is waited for. [`Consumer::ready`] tells when messages
-/// flow, and [`Self::connect_timeout`] turns an absent cluster into an error.
+/// broker has answered: a cluster that is away is waited for, and so is a topic that nobody knows.
+/// [`Consumer::ready`] tells when messages flow, and [`Self::connect_timeout`] turns an absent cluster
+/// into an error. What is wrong meanwhile is in [`Consumer::notices`], [`Consumer::status`] and the log
+/// (`tracing`, target `rocketmq`).
 #[must_use = "a builder does nothing until it is started"]
 pub struct ConsumerBuilder<R: Runtime> {
     own: ClientBuilder<R>,
@@ -95,7 +97,8 @@ impl<R: Runtime> ConsumerBuilder<R> {
     }
 
     /// Reads a topic. An empty expression or `*` means every message, `a || b` those tagged `a` or `b`.
-    /// A second one for the same topic replaces the first.
+    /// A second one for the same topic replaces the first. There is no SQL: `a > 3` is taken for a tag of
+    /// that name. What no tag matches is passed over and committed, without a notice.
     pub fn subscribe(mut self, topic: impl Into<Topic>, expression: impl Into<String>) -> Self {
         self.config.subscribe(topic.into(), expression);
         self
@@ -112,7 +115,7 @@ impl<R: Runtime> ConsumerBuilder<R> {
     }
 
     /// Most messages in one call of a batch handler. Default 1, 1..=1024; all of one pull answer, so
-    /// rarely more than 32.
+    /// rarely more than 32. Errors name it as the core does, `handler_batch`.
     pub fn batch_size(self, most: u32) -> Self {
         self.group_config(|config| config.set_handler_batch(most))
     }
@@ -154,7 +157,8 @@ impl<R: Runtime> ConsumerBuilder<R> {
     }
 
     /// Makes the start fail when within this time no name server has answered and no broker has acknowledged
-    /// a heartbeat. Default: it does not wait for them.
+    /// a heartbeat. Default: it does not wait for them. A topic that is unknown is no failure: the name server
+    /// has answered.
     pub const fn connect_timeout(mut self, within: Duration) -> Self {
         self.connect_timeout = Some(within);
         self

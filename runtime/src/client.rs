@@ -242,8 +242,8 @@ impl<R: Runtime> ClientBuilder<R> {
         }
     }
 
-    /// Adds name servers: `host:port`, several separated by `;`. Without any, the environment variable
-    /// `NAMESRV_ADDR` names them.
+    /// Adds name servers: `host:port`, several separated by `;` (not by commas), without `http://`. Without
+    /// any, the environment variable `NAMESRV_ADDR` names them.
     pub fn name_server(mut self, list: impl Into<String>) -> Self {
         self.name_servers.push(list.into());
         self

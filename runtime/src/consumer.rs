@@ -63,7 +63,8 @@ impl<R: Runtime> Consumer<R> {
         &self.client
     }
 
-    /// Waits until every queue of the first assignment is being pulled. Without a cluster it waits for one.
+    /// Waits until every queue of the first assignment is being pulled. Without a cluster, or while no name
+    /// server knows the topic, it waits for ever: put a time-out around it and look at [`Self::notices`].
     ///
     /// # Errors
     /// [`Closed`] when the consumer ends before.
@@ -74,7 +75,8 @@ impl<R: Runtime> Consumer<R> {
             .await
     }
 
-    /// What happens to the group and to the client, for logs and dashboards.
+    /// What happens to the group and to the client, for logs and dashboards. The same goes to `tracing` under
+    /// the target `rocketmq`.
     #[must_use]
     pub fn notices(&self) -> Notices {
         self.notices.listen()
@@ -89,6 +91,7 @@ impl<R: Runtime> Consumer<R> {
     }
 
     /// Changes how many handler calls may run at once, 1..=1000; fewer takes effect as calls end.
+    /// Another number changes nothing and is a warning in the log.
     pub fn set_concurrency(&self, permits: u32) {
         self.client.inbox().push(Command::Concurrency {
             group: self.group.clone(),
