@@ -32,10 +32,7 @@ impl ConsumerState {
                 match self.groups.get_mut(id.group) {
                     Some(group) => group.on_consumed(
                         &mut cx,
-                        Peers {
-                            routes: &self.routes,
-                            beats: &self.beats,
-                        },
+                        Peers::of(&self.routes, &self.beats),
                         id.run,
                         range,
                         &report,

@@ -203,27 +203,12 @@ impl ConsumerState {
                 TimerKey::Heartbeat(addr) => self.beats.on_timer(&mut cx, &addr),
                 TimerKey::Group(key, timer) => {
                     if let Some(group) = self.groups.get_mut(key) {
-                        group.on_timer(
-                            &mut cx,
-                            Peers {
-                                routes: &self.routes,
-                                beats: &self.beats,
-                            },
-                            timer,
-                        );
+                        group.on_timer(&mut cx, Peers::of(&self.routes, &self.beats), timer);
                     }
                 }
                 TimerKey::Queue(group, queue, timer) => {
                     if let Some(group) = self.groups.get_mut(group) {
-                        group.on_queue_timer(
-                            &mut cx,
-                            Peers {
-                                routes: &self.routes,
-                                beats: &self.beats,
-                            },
-                            queue,
-                            timer,
-                        );
+                        group.on_queue_timer(&mut cx, Peers::of(&self.routes, &self.beats), queue, timer);
                     }
                 }
             }

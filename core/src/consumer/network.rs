@@ -79,10 +79,7 @@ impl ConsumerState {
                 if let Some(group) = self.groups.get_mut(group) {
                     group.on_members(
                         &mut cx,
-                        Peers {
-                            routes: &self.routes,
-                            beats: &self.beats,
-                        },
+                        Peers::of(&self.routes, &self.beats),
                         round,
                         &broker,
                         members,
@@ -93,10 +90,7 @@ impl ConsumerState {
                 if let Some(group) = self.groups.get_mut(group) {
                     on_queue_answer(
                         &mut cx,
-                        Peers {
-                            routes: &self.routes,
-                            beats: &self.beats,
-                        },
+                        Peers::of(&self.routes, &self.beats),
                         group,
                         queue,
                         ask,
@@ -108,15 +102,7 @@ impl ConsumerState {
             Purpose::SendBack { group, back } => {
                 let answer = decode::<Done>(header, body).map(|_| ());
                 if let Some(group) = self.groups.get_mut(group) {
-                    group.on_send_back(
-                        &mut cx,
-                        Peers {
-                            routes: &self.routes,
-                            beats: &self.beats,
-                        },
-                        back,
-                        answer,
-                    );
+                    group.on_send_back(&mut cx, Peers::of(&self.routes, &self.beats), back, answer);
                 }
             }
             Purpose::Unregister(group) => self.told_farewell(group),
@@ -142,10 +128,7 @@ impl ConsumerState {
                 if let Some(group) = self.groups.get_mut(group) {
                     group.on_members(
                         &mut cx,
-                        Peers {
-                            routes: &self.routes,
-                            beats: &self.beats,
-                        },
+                        Peers::of(&self.routes, &self.beats),
                         round,
                         &broker,
                         Err(error),
@@ -158,10 +141,7 @@ impl ConsumerState {
                         QueueAsk::Pull { serial } => {
                             group.on_pull(
                                 &mut cx,
-                                Peers {
-                                    routes: &self.routes,
-                                    beats: &self.beats,
-                                },
+                                Peers::of(&self.routes, &self.beats),
                                 queue,
                                 serial,
                                 Err(error),
@@ -169,19 +149,13 @@ impl ConsumerState {
                         }
                         QueueAsk::StoredOffset => group.on_stored_offset(
                             &mut cx,
-                            Peers {
-                                routes: &self.routes,
-                                beats: &self.beats,
-                            },
+                            Peers::of(&self.routes, &self.beats),
                             queue,
                             Err(error),
                         ),
                         QueueAsk::StartOffset => group.on_start_offset(
                             &mut cx,
-                            Peers {
-                                routes: &self.routes,
-                                beats: &self.beats,
-                            },
+                            Peers::of(&self.routes, &self.beats),
                             queue,
                             Err(error),
                         ),
@@ -192,15 +166,7 @@ impl ConsumerState {
             }
             Purpose::SendBack { group, back } => {
                 if let Some(group) = self.groups.get_mut(group) {
-                    group.on_send_back(
-                        &mut cx,
-                        Peers {
-                            routes: &self.routes,
-                            beats: &self.beats,
-                        },
-                        back,
-                        Err(error),
-                    );
+                    group.on_send_back(&mut cx, Peers::of(&self.routes, &self.beats), back, Err(error));
                 }
             }
             Purpose::Unregister(group) => self.told_farewell(group),

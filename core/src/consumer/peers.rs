@@ -14,7 +14,11 @@ pub(crate) struct Peers<'a> {
     pub(crate) beats: &'a Heartbeats,
 }
 
-impl Peers<'_> {
+impl<'a> Peers<'a> {
+    pub(crate) const fn of(routes: &'a Routes, beats: &'a Heartbeats) -> Self {
+        Self { routes, beats }
+    }
+
     /// Whether a replica that knows at least `revision` of us can be asked, and whether it is the
     /// master.
     pub(crate) fn readiness(

@@ -150,14 +150,7 @@ impl ConsumerState {
         for key in self.groups.keys() {
             let mut cx = self.ground.cx();
             if let Some(group) = self.groups.get_mut(key) {
-                visit(
-                    group,
-                    &mut cx,
-                    Peers {
-                        routes: &self.routes,
-                        beats: &self.beats,
-                    },
-                );
+                visit(group, &mut cx, Peers::of(&self.routes, &self.beats));
             }
         }
     }

@@ -17,6 +17,8 @@
 //= rocketmq: NettyRemotingAbstract.processResponseCommand type=differs
 //  reason: one step from table to outcome; a request's time-out does not close its connection.
 
+mod deadlines;
+mod dialling;
 mod link;
 mod pending;
 
@@ -127,9 +129,6 @@ struct Settings {
     requests_max: usize,
     send_queue_bytes_max: u64,
 }
-
-/// How long an outage must last before attempts become rare.
-const LONG_OUTAGE: Duration = Duration::from_secs(5 * 60);
 
 impl<P: Clone> Rpc<P> {
     pub(crate) fn new(config: &ClientConfig) -> Self {
@@ -492,175 +491,6 @@ impl<P: Clone> Rpc<P> {
                 link.waiting.push_back((opaque, frame));
             }
         }
-    }
-
-    fn dial<K, A>(&mut self, cx: &mut Cx<'_, K, A>, slot: u32)
-    where
-        K: From<RpcTimer> + Ord + Clone,
-        A: From<NetAction>,
-    {
-        self.generation = self.generation.wrapping_add(1);
-        let generation = self.generation;
-        let timeout = self.settings.dial_timeout;
-        let link = self.link(slot);
-        match &mut link.dials_left {
-            Some(0) => return self.give_up(cx, slot),
-            Some(left) => *left -= 1,
-            None => {}
-        }
-        link.conn = ConnId { slot, generation };
-        let conn = link.conn;
-        cx.timers.set(RpcTimer::DialTimeout(slot), cx.now + timeout);
-        if link.dial.host().parse::<core::net::IpAddr>().is_ok() {
-            let dial = link.dial.clone();
-            self.connect(cx, conn, dial);
-        } else {
-            link.set_phase(LinkPhase::LookingUp, cx.now);
-            cx.out.push(NetAction::Lookup {
-                conn,
-                name: link.dial.host().into(),
-            });
-        }
-    }
-
-    fn connect<K, A>(&mut self, cx: &mut Cx<'_, K, A>, conn: ConnId, addr: PeerAddr)
-    where
-        A: From<NetAction>,
-    {
-        self.link(conn.slot).set_phase(LinkPhase::Connecting, cx.now);
-        cx.out.push(NetAction::Connect {
-            conn,
-            addr,
-            tls: None,
-        });
-    }
-
-    fn connected<K, A>(&mut self, cx: &mut Cx<'_, K, A>, conn: ConnId)
-    where
-        K: From<RpcTimer> + Ord + Clone,
-        A: From<NetAction>,
-    {
-        cx.timers.cancel(RpcTimer::DialTimeout(conn.slot));
-        let link = self.link(conn.slot);
-        link.up(cx.now);
-        let (addr, again) = (link.addr.clone(), link.trouble.is_some());
-        for (opaque, frame) in core::mem::take(&mut link.waiting) {
-            if let Some(opaque) = opaque {
-                self.pending.sent(opaque, cx.now);
-            }
-            cx.out.push(NetAction::Send { conn, frame });
-        }
-        self.signals.push_back(RpcSignal::Up { addr, conn, again });
-    }
-
-    /// A link or an attempt is gone. What was written is lost with it; what waits goes on waiting.
-    fn lost<K, A>(&mut self, cx: &mut Cx<'_, K, A>, slot: u32, trouble: LinkTrouble)
-    where
-        K: From<RpcTimer> + Ord + Clone,
-        A: From<NetAction>,
-    {
-        cx.timers.cancel(RpcTimer::DialTimeout(slot));
-        cx.timers.cancel(RpcTimer::Silence(slot));
-        let pause = self.next_pause(cx, slot);
-        let link = self.link(slot);
-        link.down(cx.now, trouble);
-        let (addr, failures) = (link.addr.clone(), link.failures);
-        cx.timers.set(RpcTimer::Redial(slot), cx.now + pause);
-        // Told before the requests that end with it, so that whoever asks again knows that it is down.
-        self.signals.push_back(RpcSignal::Down {
-            addr: addr.clone(),
-            trouble,
-            failures,
-        });
-        for (opaque, pending) in self.pending.take_lost(slot) {
-            cx.timers.cancel(RpcTimer::Deadline(opaque));
-            let error = match pending.sent_at {
-                Some(_) => CallError::Closed,
-                None => CallError::Connect(addr.clone()),
-            };
-            let link = self.link(slot);
-            link.requests -= 1;
-            link.drop_waiting(opaque);
-            self.fail(pending.purpose, error);
-        }
-    }
-
-    /// No attempt is left: everything that waits for the link fails.
-    fn give_up<K, A>(&mut self, cx: &mut Cx<'_, K, A>, slot: u32)
-    where
-        K: From<RpcTimer> + Ord + Clone,
-    {
-        let link = self.link(slot);
-        link.waiting.clear();
-        link.requests = 0;
-        let addr = link.addr.clone();
-        for (opaque, pending) in self.pending.take_all(slot) {
-            cx.timers.cancel(RpcTimer::Deadline(opaque));
-            self.fail(pending.purpose, CallError::Connect(addr.clone()));
-        }
-    }
-
-    fn next_pause<K, A>(&mut self, cx: &mut Cx<'_, K, A>, slot: u32) -> Duration {
-        let Settings {
-            backoff,
-            backoff_max,
-            backoff_long,
-            ..
-        } = self.settings;
-        let link = self.link(slot);
-        let outage = link
-            .broken_since
-            .map_or(Duration::ZERO, |at| cx.now.saturating_since(at));
-        let most = if outage < LONG_OUTAGE {
-            backoff_max
-        } else {
-            backoff_long
-        };
-        let pause = backoff.saturating_mul(1 << link.failures.min(16)).min(most);
-        cx.rng.jitter(pause, 20)
-    }
-
-    fn past_deadline<K, A>(&mut self, cx: &mut Cx<'_, K, A>, opaque: i32)
-    where
-        K: From<RpcTimer> + Ord + Clone,
-        A: From<NetAction>,
-    {
-        let Some(pending) = self.pending.take(opaque) else {
-            return;
-        };
-        let silence_min = self.settings.silence_min;
-        let slot = pending.slot;
-        let link = self.link(slot);
-        link.requests -= 1;
-        let Some(sent_at) = pending.sent_at else {
-            link.drop_waiting(opaque);
-            let addr = link.addr.clone();
-            return self.fail(pending.purpose, CallError::Connect(addr));
-        };
-        self.fail(pending.purpose, CallError::Timeout);
-        let link = self.link(slot);
-        // A byte of the very event that made us send it came before it: most pulls go out like that.
-        if link.phase != LinkPhase::Up || link.last_byte_at > sent_at {
-            return;
-        }
-        // Not one byte since: the link is suspect, and dead once it has been silent long enough.
-        if cx.now >= sent_at + silence_min {
-            return self.close_silent(cx, slot);
-        }
-        if link.silent_since.is_none() {
-            link.silent_since = Some(sent_at);
-            cx.timers.set(RpcTimer::Silence(slot), sent_at + silence_min);
-        }
-    }
-
-    fn close_silent<K, A>(&mut self, cx: &mut Cx<'_, K, A>, slot: u32)
-    where
-        K: From<RpcTimer> + Ord + Clone,
-        A: From<NetAction>,
-    {
-        let conn = self.link(slot).conn;
-        cx.out.push(NetAction::Close { conn });
-        self.lost(cx, slot, LinkTrouble::Silent);
     }
 }
 
