@@ -176,6 +176,9 @@ pub enum PeerAddrError {
     /// It is a URL where a plain address is wanted.
     #[error("an address is written host:port, without a scheme and without a path")]
     Url,
+    /// There is a comma or a semicolon in it.
+    #[error("this looks like several addresses; give them one by one, or separated by semicolons")]
+    Several,
     /// What follows the last colon is not a port number.
     #[error("the port must be a number from 1 to 65535")]
     BadPort,
@@ -210,6 +213,9 @@ impl core::str::FromStr for PeerAddr {
     fn from_str(text: &str) -> Result<Self, PeerAddrError> {
         if text.contains('/') {
             return Err(PeerAddrError::Url);
+        }
+        if text.contains([',', ';']) {
+            return Err(PeerAddrError::Several);
         }
         let (host, port) = text.trim().rsplit_once(':').ok_or(PeerAddrError::NoHost)?;
         let host = host
@@ -339,6 +345,7 @@ mod tests {
         for (text, error) in [
             ("localhost", PeerAddrError::NoHost),
             (":9876", PeerAddrError::NoHost),
+            ("a:1,b:2", PeerAddrError::Several),
             ("a b:1", PeerAddrError::NoHost),
             ("http://127.0.0.1:9876", PeerAddrError::Url),
             ("127.0.0.1:9876/", PeerAddrError::Url),
