@@ -250,12 +250,15 @@ impl Group {
         };
         let broker = queue.name.broker.clone();
         let (message_id, topic) = back.about.clone().unzip();
+        // Brokers count dead letters by this topic and fail without it, so one that cannot be read has the
+        // topic of its queue.
+        let topic = topic.unwrap_or_else(|| queue.name.topic.clone());
         let body = QuestionBody::SendBack(SendBackRequest {
             group: self.name.clone(),
             offset: back.physical_offset,
             delay: back.delay,
             message_id,
-            topic,
+            topic: Some(topic),
             unit_mode: Some(false),
             max_reconsume_times: Some(i32::try_from(self.config.max_reconsume).unwrap_or(i32::MAX)),
             broker: Some(broker.clone()),

@@ -21,7 +21,7 @@ pub struct SendBackRequest {
     pub delay: Delay,
     /// The message's id, for information.
     pub message_id: Option<String>,
-    /// The topic it came from, for information.
+    /// The topic it came from. Brokers count by it: 5.5.0 fails without it when the message becomes a dead letter.
     pub topic: Option<Topic>,
     /// Marks the retry topic as one of a unit.
     pub unit_mode: Option<bool>,
