@@ -5,6 +5,7 @@
 mod outage_tools;
 mod support;
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -36,7 +37,7 @@ fn bad_input_is_answered_with_one_clear_message() {
         .send_many(1_000)
         .expect("messages are stored");
     let bench = Bench { cluster };
-    let steps: [fn(&Bench); 7] = [
+    let steps: [fn(&Bench); 8] = [
         Bench::a_topic_nobody_knows_is_waited_for_and_then_given_up,
         Bench::a_topic_that_is_created_meanwhile_starts,
         Bench::one_name_server_of_two_is_enough_to_know_that_nobody_knows,
@@ -44,6 +45,7 @@ fn bad_input_is_answered_with_one_clear_message() {
         Bench::strangers_in_place_of_a_name_server,
         Bench::strangers_in_place_of_a_broker,
         Bench::a_link_that_turns_to_garbage_costs_nothing,
+        Bench::a_record_that_cannot_be_read_is_a_dead_letter,
     ];
     thread::scope(|scope| {
         for step in steps {
@@ -234,53 +236,94 @@ impl Bench {
         });
     }
 
-    /// In the middle of an answer the broker's words are replaced by garbage, then cut off.
+    /// In place of an answer comes garbage, on the next connection half an answer, and then all is well.
     fn a_link_that_turns_to_garbage_costs_nothing(&self) {
-        let broker = self.cluster.broker(0).address().to_owned();
-        let proxy = listen({
-            let broker = broker.clone();
-            let mut before = [40_000, 90_000].into_iter();
-            move |client| {
-                let garbage_after = before.next();
-                let broker = broker.clone();
-                thread::spawn(move || forward(&client, &broker, garbage_after));
-            }
-        });
-        let map = format!("{broker}={proxy}");
-        let ran = run(consume(
-            "Good",
+        let ran = self.consume_through(
             "Garbage",
-            self.cluster.name_server(),
-            &[
-                "--address-map",
-                &map,
-                "-e",
-                "-o",
-                "json",
-                "--pull-batch",
-                "32",
-                "--events",
+            vec![
+                Spoil {
+                    after: 40_000,
+                    with: |_| vec![0xff; 64],
+                },
+                Spoil {
+                    after: 20_000,
+                    with: |frame| frame[..frame.len() / 2].to_vec(),
+                },
             ],
-        ));
-        let bodies: std::collections::BTreeSet<_> = ran
-            .lines()
-            .iter()
-            .map(|line| line["body"].as_str().map(str::to_owned))
-            .collect();
-        let garbage = ran
-            .stderr
-            .lines()
-            .filter(|line| line.contains("peer_misbehaved"))
-            .count();
+        );
+        let lines = ran.lines();
+        let bodies: BTreeSet<_> = lines.iter().filter_map(|line| line["body"].as_str()).collect();
+        let told = |word: &str| ran.stderr.lines().filter(|line| line.contains(word)).count();
         println!(
-            "garbage: {} records, {} different; {garbage} times told of it",
-            ran.lines().len(),
-            bodies.len()
+            "garbage: {} records, {} different; told of {} misbehaviours and {} new links",
+            lines.len(),
+            bodies.len(),
+            told("peer_misbehaved"),
+            told("link_up")
         );
         assert_eq!((ran.code, bodies.len()), (Some(0), 1_000), "{}", ran.stderr);
-        assert!(garbage >= 1, "{}", ran.stderr);
-        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        assert_eq!(
+            (told("peer_misbehaved"), told("link_up")),
+            (1, 2),
+            "{}",
+            ran.stderr
+        );
     }
+
+    /// One record of an answer cannot be taken apart: its neighbours come, and the broker buries it.
+    fn a_record_that_cannot_be_read_is_a_dead_letter(&self) {
+        let ran = self.consume_through(
+            "Damaged",
+            vec![Spoil {
+                after: 40_000,
+                with: |frame| {
+                    let mut frame = frame.to_vec();
+                    // The topic's length and the topic of a stored message.
+                    if let Some(at) = frame.windows(5).position(|bytes| bytes == b"\x04Good") {
+                        frame[at] = 0xf0;
+                    }
+                    frame
+                },
+            }],
+        );
+        let lines = ran.lines();
+        let bodies: BTreeSet<_> = lines.iter().filter_map(|line| line["body"].as_str()).collect();
+        assert_eq!((ran.code, bodies.len()), (Some(0), 999), "{}", ran.stderr);
+        let grave = run(consume(
+            "%DLQ%Damaged",
+            "Undertaker",
+            self.cluster.name_server(),
+            &["-e", "-o", "json"],
+        ));
+        let buried = grave.lines();
+        let buried: Vec<_> = buried.iter().filter_map(|line| line["body"].as_str()).collect();
+        println!("damaged: {} records, {} dead letter", lines.len(), buried.len());
+        assert_eq!(buried.len(), 1, "{}", grave.stderr);
+        assert!(!bodies.contains(buried[0]), "the one that did not come");
+    }
+
+    /// Everything in `Good`, through a proxy that spoils one answer of each of the first connections.
+    fn consume_through(&self, group: &str, spoils: Vec<Spoil>) -> Ran {
+        let broker = self.cluster.broker(0).address();
+        let (to, mut spoils) = (broker.to_owned(), spoils.into_iter());
+        let proxy = listen(move |client| {
+            let (to, spoil) = (to.clone(), spoils.next());
+            thread::spawn(move || forward(&client, &to, spoil));
+        });
+        let map = format!("{broker}={proxy}");
+        let more = ["--address-map", &map, "-e", "-o", "json", "--events"];
+        let running = Running::start(&consume("Good", group, self.cluster.name_server(), &more));
+        let ran = running.wait(LIMIT);
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        ran
+    }
+}
+
+/// What a proxy does to the first answer after so many bytes.
+struct Spoil {
+    after: usize,
+    /// What goes on in place of this frame; a shorter one is the last.
+    with: fn(&[u8]) -> Vec<u8>,
 }
 
 /// Somebody who listens where a server of RocketMQ should.
@@ -524,21 +567,35 @@ fn frame(opaque: i64, code: i32, remark: &str, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Carries bytes both ways; after so many from the server it puts in garbage and closes.
-fn forward(client: &TcpStream, server: &str, garbage_after: Option<usize>) -> io::Result<()> {
+/// Carries bytes both ways, and spoils one answer.
+fn forward(client: &TcpStream, server: &str, mut spoil: Option<Spoil>) -> io::Result<()> {
     let server = TcpStream::connect(server)?;
     let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
-    thread::spawn(move || io::copy(&mut from_client, &mut to_server));
+    thread::spawn(move || {
+        let _ = io::copy(&mut from_client, &mut to_server);
+        to_server.shutdown(Shutdown::Both)
+    });
     let (mut from_server, mut to_client) = (server, client.try_clone()?);
-    match garbage_after {
-        None => io::copy(&mut from_server, &mut to_client).map(drop),
-        Some(good) => {
-            let good = u64::try_from(good).unwrap_or(u64::MAX);
-            io::copy(&mut Read::by_ref(&mut from_server).take(good), &mut to_client)?;
-            // More than any frame in progress can swallow.
-            to_client.write_all(&vec![0xff; 200_000])?;
+    let mut forwarded = 0;
+    loop {
+        let mut frame = vec![0; 4];
+        from_server.read_exact(&mut frame)?;
+        let len =
+            usize::try_from(u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]])).expect("small");
+        frame.resize(4 + len, 0);
+        from_server.read_exact(&mut frame[4..])?;
+        // Only an answer with messages is worth it.
+        let is_due = |spoil: &mut Spoil| forwarded >= spoil.after && frame.len() > 2_000;
+        let Some(spoil) = spoil.take_if(is_due) else {
+            to_client.write_all(&frame)?;
+            forwarded += frame.len();
+            continue;
+        };
+        let spoilt = (spoil.with)(&frame);
+        to_client.write_all(&spoilt)?;
+        if spoilt.len() < frame.len() {
             to_client.shutdown(Shutdown::Both)?;
-            from_server.shutdown(Shutdown::Both)
+            return from_server.shutdown(Shutdown::Both);
         }
     }
 }
