@@ -327,7 +327,7 @@ impl Group {
     /// What we want or own of a topic has changed: brokers must hear of it before the next pull.
     fn raise_version(&mut self, cx: &mut Cx<'_>, topic: &Topic) {
         if let Some(subscribed) = self.subscriptions.get_mut(topic) {
-            let next = WallTime::from_unix_millis(subscribed.version.as_unix_millis() + 1);
+            let next = subscribed.version.plus(Duration::from_millis(1));
             subscribed.version = next.max(cx.wall);
             self.revision = u64::MAX;
             cx.wishes.push_back(Wish::Subscriptions(self.key));
