@@ -163,3 +163,36 @@ fn a_handler_that_ends_before_the_first_commit_is_stored_is_committed_too() {
     machine.answer_commits();
     assert_eq!(machine.commits, [(0, 0), (0, 1)]);
 }
+
+/// A handler asks for more time when its queue is given back or its group has stopped waiting, and ends
+/// before that time is over. The deadline nobody could meet any more once came due again and again
+/// within one event, for ever.
+#[test]
+fn more_time_that_is_asked_for_too_late_keeps_nobody_busy() {
+    for revoked in [false, true] {
+        let mut machine = Machine::start(Setting::default());
+        let records = [0, 1].map(|offset| record(QueueId(0), offset, "A", b""));
+        machine.answer_pull(PullStatus::Found, 2, &records);
+        machine.handle(AppEvent::Consumed {
+            id: machine.runs[0].id,
+            range: RunRange { start: 0, end: 1 },
+            report: Report::All(Verdict::Handled(Outcome::Done)),
+        });
+        machine.hold_commits = true;
+        if revoked {
+            machine.members = vec!["another", "me"];
+            machine.advance(20_500);
+        } else {
+            machine.shut_down(Duration::ZERO);
+            machine.advance(1);
+        }
+        machine.handle(AppEvent::Extend {
+            id: machine.runs[0].id,
+            position: 1,
+            by: Duration::from_secs(1),
+        });
+        machine.report(Outcome::Done);
+        machine.advance(60_000);
+        assert_eq!(machine.is_closed, !revoked);
+    }
+}

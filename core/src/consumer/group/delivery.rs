@@ -347,13 +347,20 @@ impl Group {
 
     // ---- deadlines ------------------------------------------------------------------------------
 
-    /// A handler asks for more time.
+    /// A handler asks for more time. Without effect once the queue is given back or the group is past
+    /// its drain: no deadline holds any more, and to set one for a message whose report will not count
+    /// would be to wait for it for ever.
     pub(crate) fn on_extend(&mut self, cx: &mut Cx<'_>, run: u64, position: u32, by: Duration) {
         let Some((key, seq)) = self.dispatch.find(run, position) else {
             cx.counters.late_reports += 1;
             return;
         };
-        let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) else {
+        let has_deadlines = matches!(self.phase, GroupPhase::Running | GroupPhase::Draining);
+        let queue = self
+            .queues
+            .get_mut(key)
+            .filter(|queue| has_deadlines && queue.is_owned());
+        let Some(tenure) = queue.and_then(Queue::tenure_mut) else {
             return;
         };
         if matches!(tenure.window.state(seq), Some(SlotState::Out { .. })) {
