@@ -5,6 +5,7 @@
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,9 @@ const fn millis(millis: u64) -> Duration {
 }
 
 const MIB: u64 = 1 << 20;
+
+/// How many handler calls of a group may run at once, whether set before the start or while it runs.
+pub const CONCURRENCY: RangeInclusive<u32> = 1..=1000;
 
 settings! {
     /// One client instance: its identity, its name servers, and the clocks of everything its groups
@@ -370,7 +374,12 @@ impl GroupConfig {
                 "orderly consumption is not supported yet",
             ));
         }
-        check_range("concurrency", self.concurrency, 1, 1000)?;
+        check_range(
+            "concurrency",
+            self.concurrency,
+            *CONCURRENCY.start(),
+            *CONCURRENCY.end(),
+        )?;
         check_range("handler_batch", self.handler_batch, 1, 1024)?;
         check_range("pull_batch", self.pull_batch, 1, 1024)?;
         check_range("queue_count_max", self.queue_count_max, 1, 65_535)?;

@@ -213,9 +213,13 @@ impl<H: Handler> Shared<H> {
         });
         {
             let mut work = lock(&self.work);
-            if !work.closed {
-                work.calls.push(Arc::clone(&call));
+            if work.closed {
+                // The desk was dropped since this run was taken. Whatever begins now, nobody could
+                // make it end, and it would hold its thread for ever.
+                opened.clear();
+                return;
             }
+            work.calls.push(Arc::clone(&call));
         }
         let report = guard(|| self.block_on(run, opened, &call)).unwrap_or(RETRY);
         lock(&self.work).calls.retain(|other| !Arc::ptr_eq(other, &call));
@@ -295,6 +299,17 @@ mod tests {
         desk.consume(run(1, 0..3));
         desk.resize(3);
         verdicts(&inbox, 3).await;
+    }
+
+    #[tokio::test]
+    async fn what_was_taken_when_the_desk_went_is_not_begun() {
+        let handler = PerMessage(|_: Message| pending::<()>());
+        let (desk, _inbox) = blocking(handler, 1);
+        let (shared, taken) = (Arc::clone(&desk.shared), run(1, 0..1));
+        drop(desk);
+        let mut opened = vec![shared.opener.open(&taken, 0).expect("a plain body")];
+        let thread = std::thread::spawn(move || shared.run(&taken, &mut opened));
+        eventually(|| thread.is_finished().then_some(())).await;
     }
 
     #[tokio::test]

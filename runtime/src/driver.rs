@@ -16,6 +16,7 @@ use futures_channel::oneshot;
 use rocketmq_consumer_core::action::{
     Action, AppAction, CallAnswer, CallError, NetAction, Refusal, ShutdownReport,
 };
+use rocketmq_consumer_core::config::CONCURRENCY;
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause};
 use rocketmq_consumer_core::ids::{CallId, ConnId, ConsumerGroup};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
@@ -40,9 +41,6 @@ const ROUNDS: usize = 8;
 
 /// How often the machine is told the wall clock.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(3600);
-
-/// The permits a machine accepts for a group; see `GroupConfig::set_concurrency`.
-const CONCURRENCY: std::ops::RangeInclusive<u32> = 1..=1000;
 
 /// What the driver of one client is made of.
 pub(crate) struct Parts<R, M> {
@@ -199,7 +197,7 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
             }
             Command::Concurrency { group, permits } => {
                 if let Some(resized) = self.groups.by_name(&group) {
-                    // What the machine will refuse must not reach the desk: it would run no thread any more.
+                    // The machine refuses the rest and keeps its number; so must the desk.
                     if CONCURRENCY.contains(&permits) {
                         resized.desk.resize(permits);
                     }

@@ -11,7 +11,7 @@ use super::group::Group;
 use super::peers::Peers;
 use super::{ConsumerState, Life, calls};
 use crate::action::{AppAction, CallError, Refusal, RefusalReason};
-use crate::config::{ConfigError, GroupConfig};
+use crate::config::{CONCURRENCY, ConfigError, GroupConfig};
 use crate::event::{AppEvent, Call, Target};
 use crate::ids::{ConsumerGroup, PeerAddr, Topic};
 
@@ -57,7 +57,7 @@ impl ConsumerState {
             AppEvent::Concurrency { group, permits } => {
                 let mut cx = self.ground.cx();
                 match self.by_name.get(&group).and_then(|key| self.groups.get_mut(*key)) {
-                    Some(_) if !(1..=1000).contains(&permits) => {
+                    Some(_) if !CONCURRENCY.contains(&permits) => {
                         let why = "use 1 to 1000".to_string();
                         self.refuse(
                             Some(group),

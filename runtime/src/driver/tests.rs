@@ -299,8 +299,24 @@ impl Desk for Echo {
 
     fn cancel(&mut self, _id: ConsumeId, _position: u32) {}
     fn abandon(&mut self, _id: ConsumeId, _position: u32) {}
-    fn resize(&mut self, _permits: u32) {}
+    fn resize(&mut self, permits: u32) {
+        let range = RunRange {
+            start: 0,
+            end: permits,
+        };
+        self.inbox
+            .report([Settled::all(RESIZED, range, Verdict::NotStarted)]);
+    }
 }
+
+/// What [`Echo`] reports when it is resized.
+const RESIZED: ConsumeId = ConsumeId {
+    group: GroupKey {
+        slot: 0,
+        generation: 0,
+    },
+    run: 0,
+};
 
 impl Bench {
     async fn start(&self, group: &str, topic: &str, delay: u64) -> oneshot::Receiver<Result<(), StartError>> {
@@ -390,6 +406,25 @@ async fn runs_find_the_group_they_belong_to() {
         panic!("no report")
     };
     assert_eq!((report, range.len()), (crate::handler::RETRY, 2));
+}
+
+#[tokio::test]
+async fn a_desk_hears_only_of_a_concurrency_that_the_machine_takes() {
+    let bench = Bench::new();
+    let _started = bench.start("resized", "T", 0).await;
+    for permits in [0, 1_001, u32::MAX, 5] {
+        let group = ConsumerGroup::from("resized");
+        bench.inbox.push(Command::Concurrency {
+            group: group.clone(),
+            permits,
+        });
+        let told = AppEvent::Concurrency { group, permits };
+        assert_eq!(bench.script.event().await, told.into());
+    }
+    let Event::App(AppEvent::Consumed { id, range, .. }) = bench.script.event().await else {
+        panic!("a report of the desk");
+    };
+    assert_eq!((id, range), (RESIZED, RunRange { start: 0, end: 5 }));
 }
 
 #[tokio::test]
