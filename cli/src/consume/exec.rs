@@ -48,7 +48,14 @@ impl Exec {
                 let _ = stdin.write_all(body).await;
             }
         };
-        let mut ended = pin!(async { tokio::join!(feed, child.wait()).1 });
+        let mut ended = pin!(async {
+            let mut waited = pin!(child.wait());
+            // Whoever the command left behind may hold its input open and never read it.
+            tokio::select! {
+                status = &mut waited => status,
+                () = feed => waited.await,
+            }
+        });
         let status = tokio::select! {
             status = &mut ended => status,
             () = cancelled => {
@@ -161,6 +168,14 @@ mod tests {
         exec.run(&message(7), &Bytes::from_static(body), pending())
             .await
             .expect("sh can be started")
+    }
+
+    #[tokio::test]
+    async fn a_command_that_left_somebody_behind_has_ended() {
+        let body = &[b'x'; 1 << 20];
+        let run = run("exec 3<&0; sleep 60 <&3 & exit 65", body);
+        let outcome = tokio::time::timeout(Duration::from_secs(20), run).await;
+        assert_eq!(outcome, Ok(Outcome::DeadLetter));
     }
 
     #[tokio::test]

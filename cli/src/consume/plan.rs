@@ -80,6 +80,14 @@ impl Plan {
         let from = args.from.or(file.from).unwrap_or_default();
         config.set_start_at(from.start_at(now_unix_ms));
         let has_command = args.exec.is_some();
+        if args
+            .exec
+            .as_ref()
+            .is_some_and(|command| command.trim().is_empty())
+        {
+            // The shell would do nothing and say "done" to every message.
+            return Err(Failure::usage("--exec: the command must not be blank"));
+        }
         // A call is answered as a whole, so it must not reach across the last record of the run; and a
         // command handles one message.
         let is_single = args.count.is_some() || args.end || has_command;
@@ -238,8 +246,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_a_usage_error_that_names_the_flag() {
-        let table: [(&[&str], &str); 7] = [
+        let table: [(&[&str], &str); 8] = [
             (&["T"], "-g GROUP"),
+            (&["T", "-g", "G", "--exec", " "], "--exec: "),
             (&["T", "-g", "a b"], "-g: "),
             (&["T", "-g", "DEFAULT_CONSUMER"], "-g: "),
             (&["no topic", "-g", "G"], "TOPIC: "),

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::io;
 use std::sync::Arc;
@@ -79,6 +80,8 @@ struct Session {
     desk: Arc<Desk>,
     /// Questions for the ends of queues that are not answered yet.
     asking: JoinSet<()>,
+    /// Queues whose end was asked for.
+    asked: BTreeSet<MessageQueue>,
     ready: bool,
 }
 
@@ -133,6 +136,7 @@ impl Session {
             consumer,
             desk,
             asking: JoinSet::new(),
+            asked: BTreeSet::new(),
             ready: false,
         })
     }
@@ -209,7 +213,7 @@ impl Session {
             }
             NoticeKind::Assigned { queue, .. } => {
                 watch.assigned(self.clock.elapsed());
-                self.ask_end(queue.clone());
+                self.ask_end(queue);
             }
             NoticeKind::RequestRefused {
                 by,
@@ -242,6 +246,10 @@ impl Session {
                 .groups
                 .iter()
                 .find(|group| group.group == *self.plan.group.group());
+            // Of many queues that come at once, some notices are lost; the status has them all.
+            for queue in group.iter().flat_map(|group| &group.queues) {
+                self.ask_end(&queue.queue);
+            }
             if let (Some(ends), Some(group), true) = (self.desk.ends(), group, self.ready)
                 && group
                     .queues
@@ -255,15 +263,13 @@ impl Session {
         watch.idle(now, self.desk.counts().consumed, self.desk.running())
     }
 
-    /// Asks the broker where a queue ends, until it says so.
-    fn ask_end(&mut self, queue: MessageQueue) {
-        let Some(ends) = self.desk.ends() else {
-            return;
-        };
-        if ends.knows(&queue) {
+    /// Asks the broker where a queue ends, until it says so. Asking twice changes nothing.
+    fn ask_end(&mut self, queue: &MessageQueue) {
+        if self.desk.ends().is_none() || self.asked.contains(queue) {
             return;
         }
-        let (client, desk) = (self.client.clone(), Arc::clone(&self.desk));
+        self.asked.insert(queue.clone());
+        let (client, desk, queue) = (self.client.clone(), Arc::clone(&self.desk), queue.clone());
         self.asking.spawn(async move {
             loop {
                 let request = Request::new(RequestCode::GET_MAX_OFFSET.0)
