@@ -129,12 +129,16 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
             min,
             max,
         } => {
+            let within = (min.is_none_or(|min| min <= *asked)) && (max.is_none_or(|max| *asked <= max));
             let bound = |offset: &Option<_>| offset.as_ref().map_or_else(|| "?".into(), ToString::to_string);
             let (min, max) = (bound(min), bound(max));
-            (
-                L::Warn,
-                format!("{queue} has no offset {asked} (it has {min} to {max}) and goes on at {to}"),
-            )
+            let text = if within {
+                // It has that offset: somebody has reset the group.
+                format!("{queue} was asked for offset {asked} and its broker wants it to go on at {to}")
+            } else {
+                format!("{queue} has no offset {asked} (it has {min} to {max}) and goes on at {to}")
+            };
+            (L::Warn, text)
         }
         K::DeliveryDeadline { queue, offset, after } => (
             L::Warn,
@@ -198,6 +202,7 @@ impl fmt::Display for Answers<'_> {
 
 #[cfg(test)]
 mod tests {
+    use rocketmq_consumer_core::ids::{MessageQueue, QueueId, QueueOffset};
     use rocketmq_consumer_core::time::Instant;
 
     use super::*;
@@ -210,6 +215,30 @@ mod tests {
             kind,
         };
         of(&notice, &[PeerAddr::new("ns", 1)])
+    }
+
+    #[test]
+    fn an_offset_that_a_queue_has_is_not_said_to_be_missing() {
+        for (asked, part) in [
+            (20, "T/b/0 has no offset 20 (it has 0 to 7) and goes on at 3"),
+            (
+                5,
+                "T/b/0 was asked for offset 5 and its broker wants it to go on at 3",
+            ),
+        ] {
+            let moved = NoticeKind::OffsetMoved {
+                queue: MessageQueue {
+                    topic: "T".into(),
+                    broker: "b".into(),
+                    id: QueueId(0),
+                },
+                asked: QueueOffset(asked),
+                to: QueueOffset(3),
+                min: Some(QueueOffset(0)),
+                max: Some(QueueOffset(7)),
+            };
+            assert_eq!(said(moved, 0), (Level::Warn, part.into()));
+        }
     }
 
     #[test]

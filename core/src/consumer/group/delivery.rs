@@ -162,9 +162,13 @@ impl Group {
             }
             Verdict::Handled(Outcome::DeadLetter) => self.send_back(cx, key, seq, Delay::DeadLetter),
             Verdict::NotStarted => tenure.window.ready_again(seq, false),
-            Verdict::Undecodable => {
-                self.cannot_open(cx, key, seq, self.config.undecodable, "the body is damaged")
-            }
+            Verdict::Undecodable => self.cannot_open(
+                cx,
+                key,
+                seq,
+                self.config.undecodable,
+                "the body is damaged or too large",
+            ),
             // What a newer build could read must not be thrown away by this one.
             Verdict::Unsupported => {
                 let reason = "the body is packed in a way this build cannot open";
