@@ -5,7 +5,7 @@
 //! One format serves the flight recorder, determinism tests and fuzzers.
 //!
 //! ```text
-//! "RMQREC" version 2 | records: kind 1 | length 4 | content (postcard)
+//! "RMQREC" | version: 2 bytes | records: kind: 1 byte | length: 4 bytes | content (postcard)
 //! kind 0: start (once, first)    kind 1: event    kind 2: action
 //! ```
 //!

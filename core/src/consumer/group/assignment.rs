@@ -20,8 +20,8 @@ use crate::wire::code::ResponseCode;
 use crate::wire::request::members::MemberListRequest;
 use crate::wire::request::offsets::{Boundary, MaxOffsetRequest, MinOffsetRequest, SearchOffsetRequest};
 
-use super::Group;
 use super::queue::Queue;
+use super::{Group, Subscribed};
 
 /// Pause before a failed question for an offset is asked again.
 const ACQUIRE_RETRY: Duration = Duration::from_secs(1);
@@ -170,7 +170,14 @@ impl Group {
             return;
         }
         self.rebalance.changed_something();
-        self.raise_version(cx, topic);
+        // What a broker has of us is as new as can be until the first share has been pulled.
+        let is_first = self
+            .subscriptions
+            .get_mut(topic)
+            .is_some_and(Subscribed::first_share);
+        if !is_first {
+            self.raise_version(cx, topic);
+        }
         for name in lost {
             if let Some(key) = self.by_name.remove(&name) {
                 self.revoke(cx, key);

@@ -46,6 +46,8 @@ struct Subscribed {
     subscription: Subscription,
     /// Rises with every change of what we want or own of the topic; a broker ignores lower ones.
     version: WallTime,
+    /// Whether a share of its queues has been ours.
+    shared: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -141,6 +143,7 @@ impl Group {
         let subscribed = Subscribed {
             subscription,
             version: cx.wall,
+            shared: false,
         };
         if let Some(old) = self.subscriptions.insert(topic.clone(), subscribed)
             && old.subscription != self.subscriptions[&topic].subscription
@@ -355,6 +358,11 @@ impl Group {
 }
 
 impl Subscribed {
+    /// A share is taken; true for the first one.
+    const fn first_share(&mut self) -> bool {
+        !core::mem::replace(&mut self.shared, true)
+    }
+
     fn data(&self) -> SubscriptionData {
         SubscriptionData {
             topic: self.subscription.topic.clone(),
