@@ -107,7 +107,7 @@ pub(crate) struct ConsumeArgs {
     #[arg(long, value_name = "earliest|latest|TIME|-2h", allow_hyphen_values = true)]
     pub(crate) from: Option<From>,
     /// Stop after exactly N distinct records; what was fetched beyond is neither printed nor committed
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = record_count)]
     pub(crate) count: Option<NonZeroU64>,
     /// Stop when nothing came for so long since the first assignment
     #[arg(long, value_name = "SECS", value_parser = time_arg::seconds, allow_negative_numbers = true)]
@@ -284,6 +284,11 @@ impl FromStr for TopicArg {
             }),
         }
     }
+}
+
+fn record_count(text: &str) -> Result<NonZeroU64, String> {
+    text.parse()
+        .map_err(|_| "give a number of records, at least 1".into())
 }
 
 #[cfg(test)]
