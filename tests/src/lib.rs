@@ -1,7 +1,7 @@
 //! What a test of a RocketMQ consumer needs around it.
 //!
 //! [`world`] is several members and a small cluster in virtual time, in one thread. With the feature
-//! `real-broker` (Unix only), [`rocketmq`] starts a private Apache RocketMQ 5.5.0 cluster and Java clients on
+//! `real-broker` (Unix only), `rocketmq` starts a private Apache RocketMQ 5.5.0 cluster and Java clients on
 //! this machine, and ends them again, whatever happens to the test.
 #![forbid(unsafe_code)]
 
