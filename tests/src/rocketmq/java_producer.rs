@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -135,8 +136,16 @@ impl JavaProducer {
     /// # Errors
     /// When its record cannot be read.
     pub fn acknowledged(&self) -> Result<Vec<String>, LaunchError> {
-        let text = fs::read_to_string(&self.record)
-            .map_err(LaunchError::io(format!("reading {}", self.record.display())))?;
+        let text = match fs::read_to_string(&self.record) {
+            Ok(text) => text,
+            // A JVM that is still starting has not made its record yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => {
+                return Err(LaunchError::io(format!("reading {}", self.record.display()))(
+                    error,
+                ));
+            }
+        };
         // A line without its end is still being written.
         Ok(text
             .split_inclusive('\n')
