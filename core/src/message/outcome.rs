@@ -1,4 +1,3 @@
-use alloc::sync::Arc;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -31,49 +30,9 @@ impl Outcome {
     }
 }
 
-/// The outcomes of a run of messages.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Outcomes {
-    /// The same for all.
-    All(Outcome),
-    /// One each, in the order of the messages.
-    Each(Arc<[Outcome]>),
-}
-
-impl Outcomes {
-    /// The outcome of the message at an index of the run; `None` if there are fewer.
-    #[must_use]
-    pub fn get(&self, index: usize) -> Option<Outcome> {
-        match self {
-            Self::All(outcome) => Some(*outcome),
-            Self::Each(outcomes) => outcomes.get(index).copied(),
-        }
-    }
-
-    /// Whether this speaks of exactly `count` messages. [`Outcomes::All`] does of any number.
-    #[must_use]
-    pub fn covers(&self, count: usize) -> bool {
-        match self {
-            Self::All(_) => true,
-            Self::Each(outcomes) => outcomes.len() == count,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_each_speaks_of_that_many() {
-        let each = Outcomes::Each([Outcome::Done, Outcome::Retry].into());
-        assert_eq!(each.get(1), Some(Outcome::Retry));
-        assert_eq!(each.get(2), None);
-        assert!(each.covers(2) && !each.covers(3));
-        let all = Outcomes::All(Outcome::DeadLetter);
-        assert_eq!(all.get(1_000), Some(Outcome::DeadLetter));
-        assert!(all.covers(3));
-    }
 
     #[test]
     fn only_a_named_time_becomes_a_level() {
