@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use rocketmq_consumer_core::event::{Report, RunRange, Verdict};
+use rocketmq_consumer_core::event::{Report, RunRange};
 use rocketmq_consumer_core::ids::ConsumeId;
 use rocketmq_consumer_core::message::Message;
 
@@ -114,11 +114,7 @@ impl<R: Runtime, H: Handler> Desk for Blocking<R, H> {
 
     fn withdraw(&mut self, id: ConsumeId) {
         let ranges = lock(&self.shared.work).runs.withdraw(id);
-        self.shared.inbox.report(
-            ranges
-                .into_iter()
-                .map(|range| Settled::all(id, range, Verdict::NotStarted)),
-        );
+        self.shared.inbox.not_started(id, ranges);
     }
 
     fn cancel(&mut self, id: ConsumeId, position: u32) {
@@ -257,6 +253,7 @@ mod tests {
     use crate::handler::{PerMessage, WithContext};
     use crate::testing::opener;
     use crate::testing::{TestRuntime, consume_id, eventually, run, verdicts};
+    use rocketmq_consumer_core::event::Verdict;
     use rocketmq_consumer_core::message::Message;
     use rocketmq_consumer_core::message::Outcome::{Done, Retry};
     use std::future::{pending, ready};

@@ -4,7 +4,6 @@ mod slot;
 use std::sync::{Arc, Mutex};
 
 use atomic_waker::AtomicWaker;
-use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::ConsumeId;
 
 use crate::desk::Desk;
@@ -120,11 +119,7 @@ impl<R: Runtime, H: Handler> Desk for Lanes<R, H> {
 
     fn withdraw(&mut self, id: ConsumeId) {
         let ranges = lock(&self.shared.work).runs.withdraw(id);
-        self.shared.inbox.report(
-            ranges
-                .into_iter()
-                .map(|range| Settled::all(id, range, Verdict::NotStarted)),
-        );
+        self.shared.inbox.not_started(id, ranges);
     }
 
     fn cancel(&mut self, id: ConsumeId, position: u32) {

@@ -233,11 +233,7 @@ impl Desk for StreamDesk {
 
     fn withdraw(&mut self, id: ConsumeId) {
         let ranges = lock(&self.0.state).runs.withdraw(id);
-        self.0.inbox.report(
-            ranges
-                .into_iter()
-                .map(|range| Settled::all(id, range, Verdict::NotStarted)),
-        );
+        self.0.inbox.not_started(id, ranges);
     }
 
     fn cancel(&mut self, id: ConsumeId, position: u32) {

@@ -132,6 +132,12 @@ impl Inbox {
         });
     }
 
+    /// Reports what no handler had begun of a run.
+    pub(crate) fn not_started(&self, id: ConsumeId, ranges: Vec<RunRange>) {
+        let settled = |range| Settled::all(id, range, Verdict::NotStarted);
+        self.report(ranges.into_iter().map(settled));
+    }
+
     fn extend(&self, append: impl FnOnce(&mut VecDeque<Command>)) {
         let wake = {
             let mut queue = lock(&self.queue);

@@ -15,6 +15,7 @@ use crate::driver::Command;
 use crate::handler::{PerBatch, PerMessage, WithContext};
 use crate::testing::opener;
 use crate::testing::{TestRuntime, commands, consume_id, eventually, range, reports, run, settled, verdicts};
+use rocketmq_consumer_core::event::Verdict;
 
 fn lanes<H: Handler>(handler: H, permits: u32, cores: usize) -> (Lanes<TestRuntime, H>, Arc<Inbox>) {
     let inbox = Arc::<Inbox>::default();
