@@ -14,7 +14,7 @@ use std::time::Duration;
 use outage_tools::{Running, now, wait_for};
 use rocketmq_consumer_testing::rocketmq::{Cluster, Producer};
 use serde_json::{Value, json};
-use support::{Ran, run};
+use support::{Ran, run, side_by_side};
 
 /// For what has no limit of its own, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -47,12 +47,7 @@ fn bad_input_is_answered_with_one_clear_message() {
         Bench::a_link_that_turns_to_garbage_costs_nothing,
         Bench::a_record_that_cannot_be_read_is_a_dead_letter,
     ];
-    thread::scope(|scope| {
-        for step in steps {
-            let bench = &bench;
-            scope.spawn(move || step(bench));
-        }
-    });
+    side_by_side(&bench, &steps);
 }
 
 struct Bench {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use outage_tools::{Answer, Member, Running, Sighting, now, wait_for};
 use rocketmq_consumer_testing::rocketmq::{Cluster, Producer};
 use rocketmq_consumer_tokio::NoticeKind;
-use support::run;
+use support::{run, side_by_side};
 
 /// Long enough for every retry of these tests on a busy machine.
 const LIMIT: Duration = Duration::from_secs(40);
@@ -35,12 +35,7 @@ fn what_fails_comes_again_and_is_never_lost() {
         Bench::after_the_last_retry_it_is_a_dead_letter,
         Bench::while_nothing_is_taken_back_nothing_is_committed_past_it,
     ];
-    thread::scope(|scope| {
-        for step in steps {
-            let bench = &bench;
-            scope.spawn(move || step(bench));
-        }
-    });
+    side_by_side(&bench, &steps);
 }
 
 struct Bench {

@@ -6,12 +6,11 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
-use std::thread;
 
 use rocketmq_consumer_testing::rocketmq::{Cluster, Producer};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{Ran, rocketcat};
+use support::{Ran, rocketcat, side_by_side};
 
 /// Every step has a topic and a group of its own, so they share one cluster and run side by side. A
 /// single test owns it: what belongs to a `static` would be left behind.
@@ -34,13 +33,7 @@ fn the_real_broker_agrees() {
         Bench::a_signal_drains_and_commits,
         Bench::a_broker_that_cannot_be_reached_is_named,
     ];
-    // A step that panics names its assertion; the scope waits for the others and fails the test.
-    thread::scope(|scope| {
-        for step in steps {
-            let bench = &bench;
-            scope.spawn(move || step(bench));
-        }
-    });
+    side_by_side(&bench, &steps);
 }
 
 struct Bench {

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
+use std::thread;
 
 use serde_json::Value;
 
@@ -13,6 +14,16 @@ pub(crate) fn rocketcat<'a>(args: impl IntoIterator<Item = &'a str>) -> Command 
     let mut command = Command::new(env!("CARGO_BIN_EXE_rocketcat"));
     command.args(args).env_remove("NAMESRV_ADDR").stdin(Stdio::null());
     command
+}
+
+/// Takes the steps of a suite at once. One that panics names its assertion; the others are waited for and
+/// the test fails.
+pub(crate) fn side_by_side<B: Sync>(bench: &B, steps: &[fn(&B)]) {
+    thread::scope(|scope| {
+        for step in steps {
+            scope.spawn(move || step(bench));
+        }
+    });
 }
 
 /// How a run ended.
