@@ -10,6 +10,8 @@ extern crate alloc;
 
 pub mod action;
 pub mod allocate;
+#[cfg(feature = "broker")]
+pub mod broker;
 pub mod config;
 pub mod consumer;
 pub mod event;
