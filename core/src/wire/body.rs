@@ -148,8 +148,16 @@ pub enum Unsupported {
 /// ignored: brokers clear it.
 #[must_use]
 pub fn crc_matches(stored: &[u8], body_crc: u32) -> bool {
-    (crc32fast::hash(stored) ^ body_crc) & 0x7FFF_FFFF == 0
+    stored_crc(stored) == body_crc & CRC_MASK
 }
+
+/// The checksum a broker writes into the record of a body.
+pub(crate) fn stored_crc(stored: &[u8]) -> u32 {
+    crc32fast::hash(stored) & CRC_MASK
+}
+
+/// All but the highest bit, which brokers clear.
+const CRC_MASK: u32 = 0x7FFF_FFFF;
 
 /// Opens a zlib stream. Bytes behind its end are ignored, as Java ignores them.
 fn inflate(stored: &[u8], limit: usize) -> Result<Bytes, BodyError> {

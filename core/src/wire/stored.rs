@@ -18,6 +18,7 @@
 mod entry;
 mod record;
 mod sys_flag;
+mod writer;
 
 use core::iter::FusedIterator;
 
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use entry::Entry;
 pub use record::Record;
 pub use sys_flag::{Compression, SysFlag, Transaction};
+pub use writer::{RecordParts, TooLong};
 
 use crate::ids::{PhysicalOffset, QueueOffset};
 

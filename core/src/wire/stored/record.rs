@@ -1,6 +1,6 @@
 use alloc::borrow::Cow;
-use alloc::string::String;
-use core::fmt::{self, Write as _};
+use alloc::string::{String, ToString as _};
+use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::Entry;
@@ -8,6 +8,7 @@ use super::entry::{self, Layout, place};
 use super::sys_flag::SysFlag;
 use crate::ids::{PhysicalOffset, QueueId, QueueOffset};
 use crate::time::WallTime;
+use crate::wire::message_id::OffsetMessageId;
 use crate::wire::properties::{Properties, name};
 
 /// One stored message, read in place.
@@ -164,15 +165,11 @@ impl<'a> Record<'a> {
     /// digits, or 56 with an IPv6 address.
     #[must_use]
     pub fn offset_msg_id(&self) -> String {
-        let host = self.store_host();
-        let mut id = String::with_capacity(56);
-        match host.ip() {
-            IpAddr::V4(ip) => push_hex(&mut id, &ip.octets()),
-            IpAddr::V6(ip) => push_hex(&mut id, &ip.octets()),
-        }
-        push_hex(&mut id, &u32::from(host.port()).to_be_bytes());
-        push_hex(&mut id, &self.physical_offset().0.to_be_bytes());
-        id
+        let id = OffsetMessageId {
+            store_host: self.store_host(),
+            physical_offset: self.physical_offset(),
+        };
+        id.to_string()
     }
 
     /// The id to show: the producer's, or where there is none the place of storage.
@@ -221,9 +218,3 @@ impl fmt::Debug for Record<'_> {
 
 /// Why a field in front of the body is there.
 const FIXED: &str = "the scanner has found the body behind this field";
-
-fn push_hex(text: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        write!(text, "{byte:02X}").expect("writing to a string does not fail");
-    }
-}
