@@ -12,6 +12,7 @@
 //= rocketmq: RemotingSerializable.decode
 
 mod reader;
+mod writer;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,6 +20,7 @@ use alloc::vec::Vec;
 use serde::de::DeserializeOwned;
 
 pub(crate) use reader::{Reader, Scalar, Token};
+pub(crate) use writer::{ObjectWriter, to_json};
 
 /// Why text is not even fastjson.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

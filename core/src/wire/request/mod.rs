@@ -6,13 +6,15 @@
 //! is for a broker to judge an offset or queue id; in an answer Java's −1 is `None` and anything below
 //! it an error.
 //!
-//! Not here yet: locks, pop, assignment, and the body of a running info (see [`operator`]).
+//! Not here yet: pop, assignment, and the body of a running info (see [`operator`]).
 
 pub mod heartbeat;
+pub mod locks;
 pub mod members;
 pub mod offsets;
 pub mod operator;
 pub mod pull;
+mod queue_table;
 pub mod route;
 pub mod send;
 pub mod send_back;
@@ -31,7 +33,7 @@ use super::command::{
     Command, ExtFields, ExtWriter, FLAG_ONEWAY, FLAG_RESPONSE, FieldError, FieldFault, Header, HeaderError,
     Language, VERSION, WriteExt,
 };
-use super::fastjson::BodyError;
+use super::fastjson::{BodyError, to_json};
 use super::frame::{Frame, FrameError, HeaderForm};
 use crate::ids::QueueOffset;
 
@@ -256,9 +258,7 @@ fn millis(duration: Duration) -> i64 {
 }
 
 fn json_body<T: Serialize>(value: &T) -> Bytes {
-    serde_json::to_vec(value)
-        .expect("our bodies have text or integer names and no foreign Serialize")
-        .into()
+    to_json(value).into()
 }
 
 /// An enum whose values are names on the wire.

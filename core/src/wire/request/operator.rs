@@ -5,111 +5,28 @@
 //= rocketmq: ResetOffsetRequestHeader, GetConsumerStatusRequestHeader
 //= rocketmq: GetConsumerRunningInfoRequestHeader, ConsumeMessageDirectlyResultRequestHeader
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use serde::de::{self, IgnoredAny};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
+use super::queue_table::{offset_table, write_offsets};
 use super::{
     Answer, AnswerError, Done, Malformed, Request, expect_success, json_body, known_name, wire_names,
 };
-use crate::ids::{BrokerName, ClientId, ConsumerGroup, MessageQueue, QueueId, QueueOffset, Topic};
+use crate::ids::{BrokerName, ClientId, ConsumerGroup, Topic};
 use crate::time::WallTime;
 use crate::wire::code::RequestCode;
 use crate::wire::command::{ExtFields, ExtWriter, Header, WriteExt};
-use crate::wire::fastjson;
+use crate::wire::fastjson::{self, ObjectWriter};
 
-/// Offsets by queue, as bodies carry them.
-pub type OffsetTable = BTreeMap<MessageQueue, QueueOffset>;
+pub use super::queue_table::OffsetTable;
 
-/// A queue as bodies name it.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireQueue {
-    broker_name: BrokerName,
-    queue_id: i32,
-    topic: Topic,
-}
-
-impl From<WireQueue> for MessageQueue {
-    fn from(queue: WireQueue) -> Self {
-        Self {
-            topic: queue.topic,
-            broker: queue.broker_name,
-            id: QueueId(queue.queue_id),
-        }
-    }
-}
-
-/// One entry of an offset table in each of its forms: a map named by queues (which has become a list
-/// of pairs), a list for clients in other languages, and a list of named pairs.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WireOffset {
-    Pair(WireQueue, i64),
-    Flat {
-        #[serde(flatten)]
-        queue: WireQueue,
-        offset: i64,
-    },
-    Named {
-        key: WireQueue,
-        value: i64,
-    },
-}
-
-fn offset_table<'de, D: Deserializer<'de>>(from: D) -> Result<OffsetTable, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Table {
-        Entries(Vec<WireOffset>),
-        // Nothing tells what names a map without entries.
-        Map(BTreeMap<String, IgnoredAny>),
-    }
-    let entries = match Table::deserialize(from)? {
-        Table::Entries(entries) => entries,
-        Table::Map(map) if map.is_empty() => Vec::new(),
-        Table::Map(_) => return Err(de::Error::custom("a table named by text")),
-    };
-    let mut table = OffsetTable::new();
-    for entry in entries {
-        let (WireOffset::Pair(queue, offset)
-        | WireOffset::Flat { queue, offset }
-        | WireOffset::Named {
-            key: queue,
-            value: offset,
-        }) = entry;
-        match offset {
-            0.. => table.insert(queue.into(), QueueOffset(offset)),
-            // No offset is known.
-            -1 => None,
-            _ => return Err(de::Error::custom("a negative offset")),
-        };
-    }
-    Ok(table)
-}
-
-/// A body of one member: a table named by queues. Java refuses to read it if the names are in quotes,
-/// so the braces are ours and only names and values are JSON.
+/// A body of one member: an offset table.
 fn table_body(member: &str, table: &OffsetTable) -> Bytes {
     let mut out = Vec::new();
-    out.extend_from_slice(b"{\"");
-    out.extend_from_slice(member.as_bytes());
-    out.extend_from_slice(b"\":{");
-    for (i, (queue, offset)) in table.iter().enumerate() {
-        out.extend_from_slice(if i == 0 { b"" } else { b"," });
-        out.extend_from_slice(&json_body(&WireQueue {
-            broker_name: queue.broker.clone(),
-            queue_id: queue.id.0,
-            topic: queue.topic.clone(),
-        }));
-        out.push(b':');
-        out.extend_from_slice(itoa::Buffer::new().format(offset.0).as_bytes());
-    }
-    out.extend_from_slice(b"}}");
+    ObjectWriter::write(&mut out, |body| write_offsets(body, member, table));
     out.into()
 }
 

@@ -12,7 +12,7 @@ use super::{Answer, AnswerError, Malformed, Request, expect_success, json_body};
 use crate::ids::{BrokerName, Topic};
 use crate::wire::code::RequestCode;
 use crate::wire::command::{ExtFields, ExtWriter, Header, WriteExt};
-use crate::wire::fastjson;
+use crate::wire::fastjson::{self, ObjectWriter};
 
 /// The broker id of a master; all others are slaves.
 pub const MASTER_ID: i64 = 0;
@@ -20,6 +20,9 @@ pub const MASTER_ID: i64 = 0;
 /// How many queues of one topic a broker may have. Java knows no limit; ours keeps a damaged route
 /// from asking for memory.
 pub const QUEUE_COUNT_MAX: u32 = 65_536;
+
+/// From this version on (4.9.4) clients read a route in strict JSON without saying so.
+const STANDARD_JSON_VERSION: i32 = 401;
 
 /// `GET_ROUTEINFO_BY_TOPIC`: which brokers have the topic. Unknown topics are refused with
 /// [`TOPIC_NOT_EXIST`](crate::wire::code::ResponseCode::TOPIC_NOT_EXIST).
@@ -30,6 +33,15 @@ pub struct RouteRequest {
     /// Ask for broker ids in quotes. Name servers before 4.9.4 do not know the field; the answer is
     /// read in both forms anyway.
     pub standard_json: bool,
+}
+
+impl RouteRequest {
+    /// Whether a client that states `version` reads strict JSON; otherwise it expects a
+    /// [`DialectRoute`].
+    #[must_use]
+    pub const fn reads_standard_json(&self, version: i32) -> bool {
+        self.standard_json || version >= STANDARD_JSON_VERSION
+    }
 }
 
 impl WriteExt for RouteRequest {
@@ -83,19 +95,19 @@ pub struct QueueData {
     /// The broker.
     #[serde(rename = "brokerName")]
     pub broker: BrokerName,
-    /// Consumers read the queues 0 to this, exclusive.
-    #[serde(rename = "readQueueNums", default, deserialize_with = "queue_count")]
-    pub read_queues: u32,
-    /// Producers write to the queues 0 to this, exclusive.
-    #[serde(rename = "writeQueueNums", default, deserialize_with = "queue_count")]
-    pub write_queues: u32,
     /// Permission bits of topic and broker combined: 4 read, 2 write, 1 inherit, 8 priority.
     #[serde(default)]
     pub perm: i32,
+    /// Consumers read the queues 0 to this, exclusive.
+    #[serde(rename = "readQueueNums", default, deserialize_with = "queue_count")]
+    pub read_queues: u32,
     /// Flags of the topic, for information. Brokers up to 4.8 spell the name differently and mean
     /// nothing more by it.
     #[serde(default)]
     pub topic_sys_flag: i32,
+    /// Producers write to the queues 0 to this, exclusive.
+    #[serde(rename = "writeQueueNums", default, deserialize_with = "queue_count")]
+    pub write_queues: u32,
 }
 
 impl QueueData {
@@ -182,5 +194,82 @@ impl Answer for TopicRoute {
     fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
         expect_success(header)?;
         Ok(fastjson::from_slice(body)?)
+    }
+}
+
+/// A [`TopicRoute`] as name servers write it for clients before 4.9.4: broker ids and queue ids are bare
+/// integers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DialectRoute(pub TopicRoute);
+
+impl WriteExt for DialectRoute {
+    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
+}
+
+impl Answer for DialectRoute {
+    fn body(&self) -> Bytes {
+        let TopicRoute {
+            order_conf,
+            queues,
+            brokers,
+            static_queues,
+        } = &self.0;
+        let mut out = Vec::new();
+        ObjectWriter::write(&mut out, |route| {
+            route.list("brokerDatas", brokers, BrokerData::write);
+            route.object("filterServerTable", |_| ());
+            if let Some(conf) = order_conf {
+                route.member("orderTopicConf", conf);
+            }
+            route.member("queueDatas", queues);
+            if !static_queues.is_empty() {
+                route.object("topicQueueMappingByBroker", |table| {
+                    for (broker, queues) in static_queues {
+                        table.object(broker.as_str(), |object| queues.write(object));
+                    }
+                });
+            }
+        });
+        out.into()
+    }
+
+    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
+        TopicRoute::decode(header, body).map(Self)
+    }
+}
+
+impl BrokerData {
+    /// Writes the members with bare integers for broker ids.
+    pub(super) fn write(&self, object: &mut ObjectWriter<'_>) {
+        object.object("brokerAddrs", |table| {
+            for (id, address) in &self.addresses {
+                table.entry(id, address);
+            }
+        });
+        object.member("brokerName", &self.name);
+        object.member("cluster", &self.cluster);
+        object.member("enableActingMaster", &self.enable_acting_master);
+        if let Some(zone) = &self.zone_name {
+            object.member("zoneName", zone);
+        }
+    }
+}
+
+impl StaticQueues {
+    /// Writes the members with bare integers for queue ids.
+    fn write(&self, object: &mut ObjectWriter<'_>) {
+        object.member("bname", &self.broker);
+        object.object("currIdMap", |table| {
+            for (id, own) in &self.ids {
+                table.entry(id, own);
+            }
+        });
+        object.member("dirty", &false);
+        object.member("epoch", &self.epoch);
+        if let Some(scope) = &self.scope {
+            object.member("scope", scope);
+        }
+        object.member("topic", &self.topic);
+        object.member("totalQueues", &self.total_queues);
     }
 }

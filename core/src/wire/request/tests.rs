@@ -8,6 +8,7 @@ use super::heartbeat::{
     ConsumeFrom, ConsumeType, ConsumerData, HeartbeatAnswer, HeartbeatRequest, MessageModel, ProducerData,
     SubscriptionData, UnregisterRequest,
 };
+use super::locks::{LockAnswer, LockRequest, QueueLocks, UnlockRequest};
 use super::members::{MemberList, MemberListRequest, MembersChanged};
 use super::offsets::{
     Boundary, CommitOffsetRequest, MaxOffsetRequest, MinOffsetRequest, OffsetAnswer, QueryOffsetRequest,
@@ -18,7 +19,7 @@ use super::operator::{
     OffsetTable, ResetOffsetRequest, RunningInfo, RunningInfoRequest,
 };
 use super::pull::{PullAnswer, PullFilter, PullRequest, PullStatus};
-use super::route::{BrokerData, QueueData, RouteRequest, StaticQueues, TopicRoute};
+use super::route::{BrokerData, DialectRoute, QueueData, RouteRequest, StaticQueues, TopicRoute};
 use super::send::{SendAnswer, SendKind, SendRequest, SendStatus};
 use super::send_back::{Delay, SendBackRequest};
 use super::*;
@@ -555,4 +556,71 @@ proptest! {
 fn fastjson_route(noise: &Bytes) -> Result<TopicRoute, AnswerError> {
     let header = Header::decode(HeaderForm::Json, b"{\"flag\":1}").map_err(Malformed::from)?;
     TopicRoute::decode(&header, noise)
+}
+
+fn locks() -> QueueLocks {
+    QueueLocks {
+        client_id: "10.0.0.7@c2".into(),
+        group: "GID_order_json".into(),
+        queues: [2, 3]
+            .map(|id| MessageQueue {
+                topic: "GoldenOrder_json".into(),
+                broker: "broker-a".into(),
+                id: QueueId(id),
+            })
+            .into(),
+        only_this_broker: false,
+    }
+}
+
+#[test]
+fn locks_are_written_as_java_writes_them() {
+    let text = r#"{"clientId":"10.0.0.7@c2","consumerGroup":"GID_order_json","mqSet":[{"brokerName":"broker-a","queueId":2,"topic":"GoldenOrder_json"},{"brokerName":"broker-a","queueId":3,"topic":"GoldenOrder_json"}],"onlyThisBroker":false}"#;
+    request(&LockRequest(locks()));
+    request(&UnlockRequest(locks()));
+    assert_eq!(LockRequest(locks()).body(), text);
+    assert_eq!(UnlockRequest(locks()).body(), text);
+
+    let held = LockAnswer {
+        locked: locks().queues,
+    };
+    answer::<LockRequest>(&held);
+    answer::<UnlockRequest>(&Done);
+    assert_eq!(
+        held.body(),
+        r#"{"lockOKMQSet":[{"brokerName":"broker-a","queueId":2,"topic":"GoldenOrder_json"},{"brokerName":"broker-a","queueId":3,"topic":"GoldenOrder_json"}]}"#
+    );
+    assert_eq!(body::<LockRequest>("{}"), Ok(LockAnswer::default()));
+    assert!(body::<LockRequest>(r#"{"lockOKMQSet":[{"queueId":2}]}"#).is_err());
+}
+
+#[test]
+fn an_old_client_gets_its_route_in_the_dialect() {
+    let text = r#"{"brokerDatas":[{"brokerAddrs":{0:"192.0.2.10:10911",1:"192.0.2.11:10911"},"brokerName":"b-a","cluster":"C","enableActingMaster":false}],"filterServerTable":{},"queueDatas":[{"brokerName":"b-a","perm":6,"readQueueNums":4,"topicSysFlag":0,"writeQueueNums":4}],"topicQueueMappingByBroker":{"b-a":{"bname":"b-a","currIdMap":{0:1,1:0},"dirty":false,"epoch":7,"scope":"__global__","topic":"t","totalQueues":2}}}"#;
+    let dialect = DialectRoute(route());
+    assert_eq!(dialect.body(), text);
+    assert_eq!(body::<RouteRequest>(text), Ok(route()));
+    let more = TopicRoute {
+        order_conf: Some("b-a:4".into()),
+        brokers: [
+            BrokerData {
+                zone_name: Some("z".into()),
+                ..route().brokers.remove(0)
+            },
+            route().brokers.remove(0),
+        ]
+        .into(),
+        ..route()
+    };
+    for route in [TopicRoute::default(), more] {
+        let written = DialectRoute(route.clone()).body();
+        assert_eq!(fastjson_route(&written), Ok(route));
+    }
+    for (standard_json, version, strict) in [(false, 400, false), (false, 401, true), (true, 0, true)] {
+        let topic = "t".into();
+        assert_eq!(
+            RouteRequest { topic, standard_json }.reads_standard_json(version),
+            strict
+        );
+    }
 }
