@@ -147,6 +147,10 @@ pub struct Settings {
     pub groups_max: usize,
     /// Queues of one topic on one broker.
     pub queues_max: u32,
+    /// Rules at a time; a further one takes the place of the oldest.
+    pub rules_max: usize,
+    /// Requests and answers that rules hold back at a time; a further one is not held back.
+    pub delayed_max: usize,
 }
 
 impl Default for Settings {
@@ -181,6 +185,8 @@ impl Default for Settings {
             topics_max: 10_000,
             groups_max: 10_000,
             queues_max: 1_024,
+            rules_max: 10_000,
+            delayed_max: 100_000,
         }
     }
 }

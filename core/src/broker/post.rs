@@ -1,0 +1,248 @@
+//! What leaves the cluster: answers, requests of brokers, and what was put off.
+//!
+//! An [`Asker`] remembers what a rule has decided about its answer, so that a pull that is held for
+//! long is answered late, or never, exactly as one that is answered at once.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::mem;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use super::event::BrokerAction;
+use super::rule::{Effect, Rule};
+use super::rules::Rules;
+use crate::ids::{ConnId, PeerAddr};
+use crate::step::Outbox;
+use crate::time::Instant;
+use crate::wire::code::{RequestCode, ResponseCode};
+use crate::wire::command::{ExtWriter, Header, WriteExt};
+use crate::wire::frame::{Frame, FrameError, HeaderForm};
+use crate::wire::request::{self, Answer, AnswerError, Request};
+
+/// Brokers write their headers in JSON, whatever they are asked in.
+const FORM: HeaderForm = HeaderForm::Json;
+
+/// Who waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Asker {
+    pub(super) conn: ConnId,
+    pub(super) opaque: i32,
+    pub(super) fate: Fate,
+}
+
+/// What becomes of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fate {
+    Prompt,
+    Late(Duration),
+    /// Also that of a request which wants no answer.
+    Lost,
+}
+
+/// Work that was put off.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// A request arrives only now.
+    Serve { conn: ConnId, frame: Frame },
+    /// A frame leaves only now.
+    Send { conn: ConnId, frame: Bytes },
+}
+
+/// An answer that somebody has made up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Canned {
+    pub(super) code: ResponseCode,
+    pub(super) body: Bytes,
+}
+
+impl WriteExt for Canned {
+    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
+}
+
+impl Answer for Canned {
+    fn code(&self) -> ResponseCode {
+        self.code
+    }
+
+    fn body(&self) -> Bytes {
+        self.body.clone()
+    }
+
+    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
+        Ok(Self {
+            code: ResponseCode(header.code),
+            body: body.clone(),
+        })
+    }
+}
+
+/// A refusal: a code and a reason in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) code: ResponseCode,
+    pub(super) remark: String,
+}
+
+impl Refusal {
+    pub(super) fn new(code: ResponseCode, remark: impl Into<String>) -> Self {
+        Self {
+            code,
+            remark: remark.into(),
+        }
+    }
+}
+
+/// Everything on its way out.
+#[derive(Clone, Debug)]
+pub(super) struct Post {
+    out: Outbox<BrokerAction>,
+    rules: Rules,
+    later: BTreeMap<(Instant, u64), Work>,
+    /// How much work may be put off; what comes then is not put off.
+    later_max: usize,
+    serial: u64,
+    opaque: i32,
+    closing: Vec<ConnId>,
+}
+
+impl Post {
+    pub(super) fn new(later_max: usize) -> Self {
+        Self {
+            out: Outbox::new(),
+            rules: Rules::default(),
+            later: BTreeMap::new(),
+            later_max,
+            serial: 0,
+            opaque: 0,
+            closing: Vec::new(),
+        }
+    }
+
+    pub(super) fn poll(&mut self) -> Option<BrokerAction> {
+        self.out.pop()
+    }
+
+    pub(super) fn add_rule(&mut self, rule: Rule, most: usize) {
+        self.rules.add(rule, most);
+    }
+
+    pub(super) fn clear_rules(&mut self) {
+        self.rules.clear();
+    }
+
+    /// What the rules say about a request that has come to `node`.
+    pub(super) fn decide(&mut self, node: &PeerAddr, code: RequestCode) -> Effect {
+        self.rules.decide(node, code).cloned().unwrap_or(Effect::Pass)
+    }
+
+    /// Writes a frame. The caller knows that the connection stands.
+    pub(super) fn send(&mut self, conn: ConnId, frame: Bytes) {
+        self.out.push(BrokerAction::Send { conn, frame });
+    }
+
+    /// Asks for a connection to be closed, at the end of this step.
+    pub(super) fn close(&mut self, conn: ConnId) {
+        self.closing.push(conn);
+    }
+
+    /// The connections to close now.
+    pub(super) fn take_closing(&mut self) -> Vec<ConnId> {
+        mem::take(&mut self.closing)
+    }
+
+    /// Says that a connection is closed.
+    pub(super) fn closed(&mut self, conn: ConnId) {
+        self.out.push(BrokerAction::Close { conn });
+    }
+
+    /// Puts work off.
+    pub(super) fn put_off(&mut self, at: Instant, work: Work) -> Result<(), Work> {
+        if self.later.len() >= self.later_max {
+            return Err(work);
+        }
+        self.serial += 1;
+        self.later.insert((at, self.serial), work);
+        Ok(())
+    }
+
+    /// When the next work that was put off is due.
+    pub(super) fn next_work(&self) -> Option<Instant> {
+        self.later.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Takes work that is due.
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Work> {
+        let first = self.later.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    /// Answers with a frame that is complete, as the rules have decided.
+    pub(super) fn answer_with(&mut self, now: Instant, to: Asker, frame: Bytes) {
+        match to.fate {
+            Fate::Prompt => self.send(to.conn, frame),
+            Fate::Late(delay) => self.send_at(now + delay, to.conn, frame),
+            Fate::Lost => {}
+        }
+    }
+
+    /// Answers.
+    pub(super) fn answer<A: Answer>(&mut self, now: Instant, to: Asker, answer: &A) {
+        if to.fate != Fate::Lost {
+            let frame = request::encode_answer(FORM, to.opaque, answer);
+            self.answer_encoded(now, to, frame);
+        }
+    }
+
+    /// Refuses.
+    pub(super) fn refuse(&mut self, now: Instant, to: Asker, refusal: &Refusal) {
+        if to.fate != Fate::Lost {
+            let frame = request::encode_refusal(FORM, to.opaque, refusal.code, &refusal.remark);
+            self.answer_encoded(now, to, frame);
+        }
+    }
+
+    /// An answer that is larger than a frame can be is a refusal.
+    fn answer_encoded(&mut self, now: Instant, to: Asker, frame: Result<Bytes, FrameError>) {
+        let too_large = || {
+            let code = ResponseCode::SYSTEM_ERROR;
+            request::encode_refusal(FORM, to.opaque, code, "the answer is larger than a frame")
+        };
+        if let Ok(frame) = frame.or_else(|_| too_large()) {
+            self.answer_with(now, to, frame);
+        }
+    }
+
+    /// The number of the next request of a broker.
+    pub(super) const fn next_opaque(&mut self) -> i32 {
+        self.opaque = self.opaque.wrapping_add(1);
+        self.opaque
+    }
+
+    /// Sends a one-way request of a broker to a client, as the rules decide.
+    pub(super) fn tell<R: Request>(&mut self, now: Instant, node: &PeerAddr, conn: ConnId, request: &R) {
+        let opaque = self.next_opaque();
+        let Ok(frame) = request::encode_request(FORM, opaque, true, request) else {
+            return;
+        };
+        match self.decide(node, request.code()) {
+            Effect::Pass => self.send(conn, frame),
+            Effect::Delay(delay) | Effect::DelayAnswer(delay) => self.send_at(now + delay, conn, frame),
+            Effect::Twice => {
+                self.send(conn, frame.clone());
+                self.send(conn, frame);
+            }
+            Effect::Close => self.close(conn),
+            // Nobody answers it, so what would be answered instead is nothing.
+            Effect::Fail { .. } | Effect::Drop | Effect::LoseAnswer | Effect::Reply { .. } => {}
+        }
+    }
+
+    fn send_at(&mut self, at: Instant, conn: ConnId, frame: Bytes) {
+        if let Err(Work::Send { conn, frame }) = self.put_off(at, Work::Send { conn, frame }) {
+            self.send(conn, frame);
+        }
+    }
+}
