@@ -51,16 +51,24 @@ codes! {
     SEND_MESSAGE = 10,
     /// Fetch messages of one queue, held by the broker while there is none.
     PULL_MESSAGE = 11,
+    /// Messages by a key.
+    QUERY_MESSAGE = 12,
     /// The stored progress of a group in one queue.
     QUERY_CONSUMER_OFFSET = 14,
     /// Store the progress of a group in one queue.
     UPDATE_CONSUMER_OFFSET = 15,
+    /// Create a topic or replace its settings.
+    UPDATE_AND_CREATE_TOPIC = 17,
     /// The offset that belongs to a time.
     SEARCH_OFFSET_BY_TIMESTAMP = 29,
     /// The offset the next message of a queue will get.
     GET_MAX_OFFSET = 30,
     /// The offset of the oldest message a queue still has.
     GET_MIN_OFFSET = 31,
+    /// When the oldest message of a queue was stored.
+    GET_EARLIEST_MSG_STORETIME = 32,
+    /// The message at a place of the commit log.
+    VIEW_MESSAGE_BY_ID = 33,
     /// Registers the members and subscriptions of a client on its connection.
     HEART_BEAT = 34,
     /// Leaves a group.
@@ -83,10 +91,38 @@ codes! {
     CHECK_CLIENT_CONFIG = 46,
     /// Which brokers and queues a topic has; asked of a name server.
     GET_ROUTEINFO_BY_TOPIC = 105,
+    /// All brokers; asked of a name server.
+    GET_BROKER_CLUSTER_INFO = 106,
+    /// Create a group or replace its settings.
+    UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = 200,
+    /// The settings of all groups.
+    GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201,
+    /// How full the queues of a topic are.
+    GET_TOPIC_STATS_INFO = 202,
+    /// The connections and subscriptions of a group.
+    GET_CONSUMER_CONNECTION_LIST = 203,
+    /// All topics; asked of a name server.
+    GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206,
+    /// Delete a group.
+    DELETE_SUBSCRIPTIONGROUP = 207,
+    /// How far a group has come in its queues.
+    GET_CONSUME_STATS = 208,
+    /// Delete a topic with its messages.
+    DELETE_TOPIC_IN_BROKER = 215,
+    /// Forget the route of a topic; asked of a name server.
+    DELETE_TOPIC_IN_NAMESRV = 216,
     /// From a broker: continue elsewhere.
     RESET_CONSUMER_CLIENT_OFFSET = 220,
     /// From a broker: how far is this member?
     GET_CONSUMER_STATUS_FROM_CLIENT = 221,
+    /// From an operator: have a group continue elsewhere.
+    INVOKE_BROKER_TO_RESET_OFFSET = 222,
+    /// From an operator: how far are the members of a group?
+    INVOKE_BROKER_TO_GET_CONSUMER_STATUS = 223,
+    /// The topics of a cluster; asked of a name server.
+    GET_TOPICS_BY_CLUSTER = 224,
+    /// The groups that consume a topic.
+    QUERY_TOPIC_CONSUME_BY_WHO = 300,
     /// From a broker: how is this member?
     GET_CONSUMER_RUNNING_INFO = 307,
     /// From a broker: consume this message now.
@@ -97,6 +133,10 @@ codes! {
     SEND_BATCH_MESSAGE = 320,
     /// From a broker: the reply to a request message.
     PUSH_REPLY_MESSAGE_TO_CLIENT = 326,
+    /// The settings of a topic.
+    GET_TOPIC_CONFIG = 351,
+    /// The settings of a group, which may create it.
+    GET_SUBSCRIPTIONGROUP_CONFIG = 352,
     /// [`RequestCode::PULL_MESSAGE`] of a consumer that assigns its queues itself.
     LITE_PULL_MESSAGE = 361,
     /// Have the broker allocate the queues.

@@ -6,18 +6,27 @@
 //! is for a broker to judge an offset or queue id; in an answer Java's −1 is `None` and anything below
 //! it an error.
 //!
-//! Not here yet: pop, assignment, and the body of a running info (see [`operator`]).
+//! Not here yet: pop and assignment.
 
+pub mod check;
+pub mod cluster;
+pub mod find;
+pub mod groups;
 pub mod heartbeat;
 pub mod locks;
 pub mod members;
+mod number;
 pub mod offsets;
 pub mod operator;
 pub mod pull;
 mod queue_table;
+pub mod reset;
 pub mod route;
+pub mod running_info;
 pub mod send;
 pub mod send_back;
+pub mod stats;
+pub mod topics;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Progress of a group, and the bounds of a queue.
 //= rocketmq: QueryConsumerOffsetRequestHeader, UpdateConsumerOffsetRequestHeader
 //= rocketmq: SearchOffsetRequestHeader, GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader
+//= rocketmq: GetEarliestMsgStoretimeRequestHeader
 
 use bytes::Bytes;
 
@@ -230,6 +231,48 @@ impl Request for MinOffsetRequest {
         Ok(Self {
             queue: QueueRef::decode(ext)?,
         })
+    }
+}
+
+/// `GET_EARLIEST_MSG_STORETIME`: when was the oldest message of a queue stored?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarliestStoreTimeRequest {
+    /// The queue.
+    pub queue: QueueRef,
+}
+
+impl WriteExt for EarliestStoreTimeRequest {
+    fn write_ext(&self, out: &mut ExtWriter<'_>) {
+        self.queue.write_ext(out);
+    }
+}
+
+impl Request for EarliestStoreTimeRequest {
+    const CODE: RequestCode = RequestCode::GET_EARLIEST_MSG_STORETIME;
+    type Answer = EarliestStoreTime;
+
+    fn decode(ext: &ExtFields<'_>, _: &Bytes) -> Result<Self, Malformed> {
+        Ok(Self {
+            queue: QueueRef::decode(ext)?,
+        })
+    }
+}
+
+/// When the oldest message was stored; `None` for an empty queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EarliestStoreTime(pub Option<WallTime>);
+
+impl WriteExt for EarliestStoreTime {
+    fn write_ext(&self, out: &mut ExtWriter<'_>) {
+        out.int("timestamp", self.0.map_or(-1, WallTime::as_unix_millis));
+    }
+}
+
+impl Answer for EarliestStoreTime {
+    fn decode(header: &Header<'_>, _: &Bytes) -> Result<Self, AnswerError> {
+        expect_success(header)?;
+        let millis = header.ext.require_i64("timestamp")?;
+        Ok(Self((millis >= 0).then_some(WallTime::from_unix_millis(millis))))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What an operator asks of a consumer, through its broker.
 //!
-//! The answer to a running info request passes its body through: the type of that body comes with
-//! the part of the machine that can fill it.
+//! The answer to a running info request passes its body through, as brokers do; its type is
+//! [`ConsumerRunningInfo`](super::running_info::ConsumerRunningInfo).
 //= rocketmq: ResetOffsetRequestHeader, GetConsumerStatusRequestHeader
 //= rocketmq: GetConsumerRunningInfoRequestHeader, ConsumeMessageDirectlyResultRequestHeader
 

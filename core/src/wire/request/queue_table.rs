@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::de::{self, IgnoredAny};
+use serde::de::{self, DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::{BrokerName, MessageQueue, QueueId, QueueOffset, Topic};
@@ -104,6 +104,19 @@ impl<E> Table<E> {
             Self::Map(_) => Err(X::custom("a table named by text")),
         }
     }
+}
+
+/// Reads a table named by queues.
+pub(super) fn queue_table<'de, D, V>(from: D) -> Result<BTreeMap<MessageQueue, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    V: DeserializeOwned,
+{
+    let entries = Table::<(WireQueue, V)>::deserialize(from)?.entries()?;
+    Ok(entries
+        .into_iter()
+        .map(|(queue, value)| (queue.into(), value))
+        .collect())
 }
 
 /// Reads an offset table in any of its forms.

@@ -1,3 +1,5 @@
+mod tools;
+
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt::Debug;
