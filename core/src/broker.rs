@@ -8,8 +8,18 @@
 //! It shares `wire`, `step`, `time` and `ids` with the consumer, and no decision.
 
 pub mod config;
+#[allow(dead_code, reason = "the machine around it is being built")]
+mod consume_offsets;
 pub mod event;
+#[allow(dead_code, reason = "the machine around it is being built")]
+mod holds;
+#[allow(dead_code, reason = "the machine around it is being built")]
+mod queue_locks;
 pub mod rule;
+#[allow(dead_code, reason = "the machine around it is being built")]
+mod schedule;
+#[allow(dead_code, unused_imports, reason = "the machine around it is being built")]
+mod store;
 
 mod links;
 mod node;
