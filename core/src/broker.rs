@@ -8,48 +8,65 @@
 //! It shares `wire`, `step`, `time` and `ids` with the consumer, and no decision.
 
 pub mod config;
-#[allow(dead_code, reason = "the machine around it is being built")]
-mod consume_offsets;
 pub mod event;
-#[allow(dead_code, reason = "the machine around it is being built")]
-mod holds;
-#[allow(dead_code, reason = "the machine around it is being built")]
-mod queue_locks;
+pub mod observation;
 pub mod rule;
-#[allow(dead_code, reason = "the machine around it is being built")]
-mod schedule;
-#[allow(dead_code, unused_imports, reason = "the machine around it is being built")]
-mod store;
 
+mod consume_offsets;
+mod control;
+mod cx;
+mod holds;
 mod links;
+mod name_server;
 mod node;
 mod post;
+mod queue_locks;
 mod rules;
+mod schedule;
+mod store;
+mod view;
+
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod tests;
+
+pub use self::view::StoredRef;
 
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::vec::Vec;
+use core::mem;
 
 use bytes::Bytes;
 
 use self::config::{ClusterConfig, Settings};
-use self::event::{BrokerAction, BrokerEvent, Control, ServerEvent};
+use self::cx::{Arrival, Cx};
+use self::event::{BrokerAction, BrokerEvent, ServerEvent};
 use self::links::Links;
-use self::node::{Node, NodeKey, Role};
-use self::post::{Asker, Fate, Post, Refusal, Work};
+use self::name_server::NameServers;
+use self::node::{Asked, Disk, Node, NodeKey, Replica, Role, Serving, serve_name_server};
+use self::observation::{Observation, Observations};
+use self::post::{Asker, Canned, Fate, Post, Refusal, Work};
 use self::rule::Effect;
 use crate::ids::{ConnId, PeerAddr};
 use crate::step::{Machine, Rng, Seed, Timers};
 use crate::time::{Instant, WallTime};
-use crate::wire::code::{RequestCode, ResponseCode};
+use crate::wire::code::RequestCode;
 use crate::wire::command::Header;
 use crate::wire::frame::Frame;
+use crate::wire::request::route::MASTER_ID;
 
 /// Names of the cluster's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// Connections on which nothing moves are looked for.
-    Idle,
+    /// A node that went down is taken off the name servers.
+    Unregister(NodeKey),
+    /// A broker's delayed messages are due.
+    Schedule(usize),
+    /// Silent members and connections on which nothing comes are looked for.
+    Silence,
+    /// A replica looks at the pulls it holds.
+    Holds(NodeKey),
 }
 
 /// A cluster: name servers, and brokers with their replicas.
@@ -61,48 +78,78 @@ pub struct BrokerState {
     now: Instant,
     /// The brokers' wall clock when `now` was zero.
     epoch: WallTime,
-    #[expect(dead_code, reason = "queues are drawn with the first send")]
     rng: Rng,
     nodes: Vec<Node>,
     by_addr: BTreeMap<PeerAddr, NodeKey>,
+    /// One for each broker.
+    disks: Vec<Disk>,
+    names: NameServers,
     links: Links,
     timers: Timers<Timer>,
     post: Post,
+    seen: Observations,
+    arrivals: Vec<Arrival>,
 }
 
 impl BrokerState {
-    /// A cluster in which every node runs. `wall` is the time of day at `now`.
+    /// A cluster in which every node runs. `wall` is the time of day at `now`. Of two nodes at one address
+    /// only the first is there.
     #[must_use]
     pub fn new(config: ClusterConfig, seed: Seed, now: Instant, wall: WallTime) -> Self {
-        let mut nodes = Vec::new();
-        for addr in config.name_servers {
-            nodes.push(Node {
-                addr,
-                up: true,
-                role: Role::NameServer,
-            });
-        }
-        for (broker, of) in config.brokers.into_iter().enumerate() {
-            for (id, addr) in of.replicas {
-                let role = Role::Replica { broker, id };
-                nodes.push(Node { addr, up: true, role });
-            }
-        }
-        let by_addr = nodes.iter().enumerate();
+        let settings = config.settings;
         let since_origin = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-        Self {
-            post: Post::new(config.settings.delayed_max),
-            settings: config.settings,
+        let mut state = Self {
+            post: Post::new(settings.delayed_max),
             now,
             epoch: WallTime::from_unix_millis(wall.as_unix_millis().saturating_sub(since_origin)),
             rng: Rng::new(seed),
-            by_addr: by_addr
-                .map(|(key, node)| (node.addr.clone(), NodeKey(key)))
-                .collect(),
-            nodes,
+            nodes: Vec::new(),
+            by_addr: BTreeMap::new(),
+            disks: Vec::new(),
+            names: NameServers::new(config.name),
             links: Links::default(),
             timers: Timers::new(),
+            seen: Observations::default(),
+            arrivals: Vec::new(),
+            settings,
+        };
+        for addr in config.name_servers {
+            state.add_node(addr, Role::NameServer);
         }
+        for of in config.brokers {
+            let index = state.disks.len();
+            let Some(first) = of.replicas.values().next() else {
+                continue;
+            };
+            let master = of.replicas.get(&MASTER_ID).unwrap_or(first);
+            let mut disk = Disk::new(index, of.name, master, &state.settings);
+            disk.put_schedule_topic(&state.settings);
+            state.disks.push(disk);
+            for (id, addr) in of.replicas {
+                let replica = Replica::new(index, id, &state.settings);
+                if let Some(key) = state.add_node(addr, Role::Replica(replica)) {
+                    state.register(key);
+                }
+            }
+            state.with_disk(index, |disk, cx| {
+                disk.put_own_topics(cx);
+                for topic in &config.topics {
+                    // A topic that the limits leave no room for is not there.
+                    let _full = disk.put_topic(cx, topic.clone());
+                }
+            });
+        }
+        state
+    }
+
+    fn add_node(&mut self, addr: PeerAddr, role: Role) -> Option<NodeKey> {
+        if self.by_addr.contains_key(&addr) {
+            return None;
+        }
+        let key = NodeKey(self.nodes.len());
+        self.by_addr.insert(addr.clone(), key);
+        self.nodes.push(Node { addr, up: true, role });
+        Some(key)
     }
 
     /// Takes one event. `now` going backwards is taken for the latest time known.
@@ -114,7 +161,7 @@ impl BrokerState {
                 match self.by_addr.get(&at).copied().filter(|key| self.nodes[key.0].up) {
                     Some(node) if self.links.len() < self.settings.connections_max => {
                         self.links.open(self.now, conn, node, from);
-                        self.arm_scan();
+                        self.arm_silence();
                     }
                     Some(_) | None => self.post.closed(conn),
                 }
@@ -123,7 +170,7 @@ impl BrokerState {
             BrokerEvent::Net(ServerEvent::Closed { conn }) => self.forget(conn),
             BrokerEvent::Control(control) => self.on_control(control),
         }
-        self.sweep();
+        self.settle();
     }
 
     /// Takes the oldest action that was not taken yet.
@@ -138,22 +185,59 @@ impl BrokerState {
         timer.into_iter().chain(self.post.next_work()).min()
     }
 
-    /// How many bytes the frame in progress on a connection still needs; a hint for the next read.
-    #[must_use]
-    pub fn want(&self, conn: ConnId) -> usize {
-        self.links.want(conn)
+    /// From now on up to `most` observations wait to be taken; 0, as it is at first, for none. What comes
+    /// when as many wait is missed, see [`BrokerState::observations_missed`].
+    pub fn observe(&mut self, most: usize) {
+        self.seen.keep(most);
     }
 
-    /// Whether something listens at an address.
-    #[must_use]
-    pub fn is_up(&self, addr: &PeerAddr) -> bool {
-        self.by_addr.get(addr).is_some_and(|key| self.nodes[key.0].up)
+    /// Takes the oldest observation that was not taken yet.
+    pub fn poll_observation(&mut self) -> Option<Observation> {
+        self.seen.poll()
     }
 
-    /// The brokers' wall clock.
+    /// How many observations had no room.
     #[must_use]
-    pub fn wall(&self) -> WallTime {
-        self.epoch + self.now.saturating_since(Instant::ZERO)
+    pub const fn observations_missed(&self) -> u64 {
+        self.seen.missed()
+    }
+
+    /// What a step of a broker may touch, and its disks.
+    fn cx(&mut self) -> (Cx<'_>, &mut [Disk], &mut [Node]) {
+        let cx = Cx {
+            now: self.now,
+            wall: self.epoch + self.now.saturating_since(Instant::ZERO),
+            settings: &self.settings,
+            timers: &mut self.timers,
+            rng: &mut self.rng,
+            post: &mut self.post,
+            names: &mut self.names,
+            seen: &mut self.seen,
+            arrivals: &mut self.arrivals,
+        };
+        (cx, &mut self.disks, &mut self.nodes)
+    }
+
+    /// Lets one broker's disk do something.
+    fn with_disk<T>(&mut self, broker: usize, work: impl FnOnce(&mut Disk, &mut Cx<'_>) -> T) -> Option<T> {
+        let (mut cx, disks, _) = self.cx();
+        disks.get_mut(broker).map(|disk| work(disk, &mut cx))
+    }
+
+    /// A replica at work; `None` for a name server.
+    fn at(&mut self, key: NodeKey) -> Option<Serving<'_>> {
+        let (cx, disks, nodes) = self.cx();
+        let node = nodes.get_mut(key.0)?;
+        let Role::Replica(replica) = &mut node.role else {
+            return None;
+        };
+        Some(Serving {
+            key,
+            addr: &node.addr,
+            disk: disks.get_mut(replica.broker)?,
+            replica,
+            cx,
+        })
     }
 
     fn on_wakeup(&mut self) {
@@ -166,22 +250,38 @@ impl BrokerState {
         }
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
-                Timer::Idle => self.on_scan(),
+                Timer::Unregister(key) => self.unregister(key),
+                Timer::Schedule(broker) => {
+                    self.with_disk(broker, Disk::deliver_due);
+                }
+                Timer::Silence => self.on_silence(),
+                Timer::Holds(key) => {
+                    if let Some(mut replica) = self.at(key) {
+                        replica.check_holds();
+                    }
+                }
             }
         }
     }
 
-    fn on_scan(&mut self) {
-        for conn in self.links.idle_since(self.now - self.settings.client_expiry) {
+    /// Looks for silent members and connections.
+    fn on_silence(&mut self) {
+        let expiry = self.settings.client_expiry;
+        for key in (0..self.nodes.len()).map(NodeKey) {
+            if let Some(mut replica) = self.at(key) {
+                replica.expire_members(expiry);
+            }
+        }
+        for conn in self.links.idle_since(self.now - expiry) {
             self.post.close(conn);
         }
-        self.arm_scan();
+        self.arm_silence();
     }
 
-    fn arm_scan(&mut self) {
+    fn arm_silence(&mut self) {
         if self.links.len() > 0 {
-            self.timers
-                .set_no_later(Timer::Idle, self.now + self.settings.client_scan_interval);
+            let at = node::next_tick(self.now, self.settings.client_scan_interval);
+            self.timers.set_no_later(Timer::Silence, at);
         }
     }
 
@@ -221,18 +321,22 @@ impl BrokerState {
         let (Some(link), Ok(header)) = (self.links.get(conn), Header::of(frame)) else {
             return;
         };
-        let key = link.node;
-        let oneway = header.is_oneway();
-        let asker = |fate| Asker {
-            conn,
-            opaque: header.opaque,
-            fate: if oneway { Fate::Lost } else { fate },
+        let (key, from) = (link.node, link.from);
+        let asked = |fate| Asked {
+            header: &header,
+            body: &frame.body,
+            to: Asker {
+                conn,
+                opaque: header.opaque,
+                fate: if header.is_oneway() { Fate::Lost } else { fate },
+            },
+            from,
         };
         match effect {
-            Effect::Pass => self.dispatch(key, &header, &frame.body, asker(Fate::Prompt)),
+            Effect::Pass => self.dispatch(key, &asked(Fate::Prompt)),
             Effect::Fail { code, remark } => {
-                self.post
-                    .refuse(self.now, asker(Fate::Prompt), &Refusal::new(code, remark));
+                let refusal = Refusal::new(code, remark);
+                self.post.refuse(self.now, asked(Fate::Prompt).to, &refusal);
             }
             Effect::Delay(delay) => {
                 let late = Work::Serve {
@@ -240,73 +344,45 @@ impl BrokerState {
                     frame: frame.clone(),
                 };
                 if self.post.put_off(self.now + delay, late).is_err() {
-                    self.dispatch(key, &header, &frame.body, asker(Fate::Prompt));
+                    self.dispatch(key, &asked(Fate::Prompt));
                 }
             }
-            Effect::DelayAnswer(delay) => self.dispatch(key, &header, &frame.body, asker(Fate::Late(delay))),
+            Effect::DelayAnswer(delay) => self.dispatch(key, &asked(Fate::Late(delay))),
             Effect::Drop => {}
-            Effect::LoseAnswer => self.dispatch(key, &header, &frame.body, asker(Fate::Lost)),
+            Effect::LoseAnswer => self.dispatch(key, &asked(Fate::Lost)),
             Effect::Twice => {
-                self.dispatch(key, &header, &frame.body, asker(Fate::Prompt));
-                self.dispatch(key, &header, &frame.body, asker(Fate::Lost));
+                self.dispatch(key, &asked(Fate::Prompt));
+                // A request has one answer, however often it is carried out.
+                self.dispatch(key, &asked(Fate::Lost));
             }
             Effect::Close => self.post.close(conn),
             Effect::Reply { code, body } => {
-                let reply = post::Canned { code, body };
-                self.post.answer(self.now, asker(Fate::Prompt), &reply);
+                let reply = Canned { code, body };
+                self.post.answer(self.now, asked(Fate::Prompt).to, &reply);
             }
         }
     }
 
     /// Gives a request to the node it was sent to.
-    fn dispatch(&mut self, node: NodeKey, header: &Header<'_>, _body: &Bytes, asker: Asker) {
-        match self.nodes[node.0].role {
-            Role::NameServer | Role::Replica { .. } => {}
+    fn dispatch(&mut self, key: NodeKey, asked: &Asked<'_, '_>) {
+        match self.at(key) {
+            Some(mut replica) => replica.serve(asked),
+            None => serve_name_server(&mut self.cx().0, key, asked),
         }
-        let remark = format!("request type {} not supported", header.code);
-        let refusal = Refusal::new(ResponseCode::REQUEST_CODE_NOT_SUPPORTED, remark);
-        self.post.refuse(self.now, asker, &refusal);
     }
 
-    fn on_control(&mut self, control: Control) {
-        match control {
-            Control::AddRule(rule) => self.post.add_rule(rule, self.settings.rules_max),
-            Control::ClearRules => self.post.clear_rules(),
-            Control::Crash(addr) | Control::Stop(addr) => self.take_down(&addr),
-            Control::Start(addr) => {
-                if let Some(key) = self.by_addr.get(&addr) {
-                    self.nodes[key.0].up = true;
+    /// Ends a step: what was stored reaches those who wait for it, and what was to be closed is.
+    fn settle(&mut self) {
+        for arrival in mem::take(&mut self.arrivals) {
+            for key in (0..self.nodes.len()).map(NodeKey) {
+                let node = &self.nodes[key.0];
+                let waits = matches!(&node.role, Role::Replica(replica)
+                    if replica.broker == arrival.broker && !replica.holds.is_empty());
+                if let Some(mut replica) = self.at(key).filter(|_| waits) {
+                    replica.on_arrival(&arrival);
                 }
             }
-            Control::Disconnect(conn) => self.post.close(conn),
-            Control::ClockJump(millis) => {
-                let epoch = self.epoch.as_unix_millis().saturating_add(millis);
-                self.epoch = WallTime::from_unix_millis(epoch);
-            }
-            Control::PutTopic(_)
-            | Control::PutTopicOn { .. }
-            | Control::DeleteTopic(_)
-            | Control::Append { .. }
-            | Control::Expire { .. }
-            | Control::ReplicationLag { .. }
-            | Control::FreezeRoutes { .. }
-            | Control::Notify { .. }
-            | Control::ExpireLocks(_) => {}
         }
-    }
-
-    fn take_down(&mut self, addr: &PeerAddr) {
-        let Some(key) = self.by_addr.get(addr).copied() else {
-            return;
-        };
-        self.nodes[key.0].up = false;
-        for conn in self.links.to(key) {
-            self.post.close(conn);
-        }
-    }
-
-    /// Closes what was asked to be closed during this step.
-    fn sweep(&mut self) {
         for conn in self.post.take_closing() {
             if self.links.get(conn).is_some() {
                 self.forget(conn);
@@ -317,7 +393,12 @@ impl BrokerState {
 
     /// A connection is gone.
     fn forget(&mut self, conn: ConnId) {
-        self.links.close(conn);
+        let Some(link) = self.links.close(conn) else {
+            return;
+        };
+        if let Some(mut replica) = self.at(link.node) {
+            replica.hang_up(conn);
+        }
     }
 }
 

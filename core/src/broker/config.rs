@@ -133,6 +133,10 @@ pub struct Settings {
     /// How long after the master went down name servers still name it (they notice a closed connection at
     /// once, a silent one after 120 s).
     pub route_expiry: Duration,
+    /// How much of the end of the log is held to be in memory (`accessMessageInMemoryMaxRatio`, 40 % of the
+    /// machine's memory), in bytes. A consumer that is further behind is a slow one, and a queue whose first
+    /// message is within is a young one.
+    pub in_memory_bytes: u64,
     /// `maxMessageSize`, in bytes of body.
     pub message_bytes_max: u32,
     /// Stored messages per broker, in bytes; the oldest are dropped first, as if they had expired.
@@ -147,6 +151,12 @@ pub struct Settings {
     pub groups_max: usize,
     /// Queues of one topic on one broker.
     pub queues_max: u32,
+    /// Queue locks one broker keeps; a further one is refused.
+    pub locks_max: usize,
+    /// Offsets one broker stores, counted by group and queue; a further commit is refused.
+    pub offsets_max: usize,
+    /// Messages that wait for their delay on one broker; a further one is refused.
+    pub scheduled_max: usize,
     /// Rules at a time; a further one takes the place of the oldest.
     pub rules_max: usize,
     /// Requests and answers that rules hold back at a time; a further one is not held back.
@@ -178,6 +188,7 @@ impl Default for Settings {
             relay_timeout: secs(10),
             replication_lag: Duration::ZERO,
             route_expiry: Duration::ZERO,
+            in_memory_bytes: 4 * 1024 * 1024 * 1024,
             message_bytes_max: 4 * 1024 * 1024,
             store_bytes_max: 1024 * 1024 * 1024,
             held_max: 100_000,
@@ -185,6 +196,9 @@ impl Default for Settings {
             topics_max: 10_000,
             groups_max: 10_000,
             queues_max: 1_024,
+            locks_max: 1_000_000,
+            offsets_max: 1_000_000,
+            scheduled_max: 1_000_000,
             rules_max: 10_000,
             delayed_max: 100_000,
         }

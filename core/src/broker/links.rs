@@ -19,7 +19,7 @@ pub(super) struct Link {
     pub(super) node: NodeKey,
     /// Where the client is.
     pub(super) from: SocketAddr,
-    /// When the last byte came or went.
+    /// When the last byte came.
     active: Instant,
     bytes: Reassembler,
 }
@@ -60,13 +60,6 @@ impl Links {
         }
     }
 
-    /// Notes that something was written.
-    pub(super) fn wrote(&mut self, now: Instant, conn: ConnId) {
-        if let Some(link) = self.by_conn.get_mut(&conn) {
-            link.active = now;
-        }
-    }
-
     /// The next whole frame of a connection; none of one that is gone.
     pub(super) fn next_frame(&mut self, conn: ConnId) -> Result<Option<Frame>, FrameError> {
         self.by_conn
@@ -83,7 +76,7 @@ impl Links {
         self.select(|link| link.node == node)
     }
 
-    /// The connections on which nothing has moved since `then`.
+    /// The connections on which nothing has come since `then`.
     pub(super) fn idle_since(&self, then: Instant) -> Vec<ConnId> {
         self.select(|link| link.active <= then)
     }

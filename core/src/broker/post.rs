@@ -18,7 +18,7 @@ use crate::ids::{ConnId, PeerAddr};
 use crate::step::Outbox;
 use crate::time::Instant;
 use crate::wire::code::{RequestCode, ResponseCode};
-use crate::wire::command::{ExtWriter, Header, WriteExt};
+use crate::wire::command::{Command, ExtWriter, FLAG_RESPONSE, Header, Language, VERSION, WriteExt};
 use crate::wire::frame::{Frame, FrameError, HeaderForm};
 use crate::wire::request::{self, Answer, AnswerError, Request};
 
@@ -106,6 +106,8 @@ pub(super) struct Post {
     serial: u64,
     opaque: i32,
     closing: Vec<ConnId>,
+    /// Room for the body of an answer, used again.
+    records: Vec<u8>,
 }
 
 impl Post {
@@ -118,6 +120,7 @@ impl Post {
             serial: 0,
             opaque: 0,
             closing: Vec::new(),
+            records: Vec::new(),
         }
     }
 
@@ -202,6 +205,36 @@ impl Post {
             let frame = request::encode_refusal(FORM, to.opaque, refusal.code, &refusal.remark);
             self.answer_encoded(now, to, frame);
         }
+    }
+
+    /// Answers with records as they are stored.
+    pub(super) fn answer_records(
+        &mut self,
+        now: Instant,
+        to: Asker,
+        (code, remark): (ResponseCode, &str),
+        ext: &impl WriteExt,
+        records: &[&Bytes],
+    ) {
+        if to.fate == Fate::Lost {
+            return;
+        }
+        self.records.clear();
+        for record in records {
+            self.records.extend_from_slice(record);
+        }
+        let command = Command {
+            code: code.0,
+            language: Language::Rust,
+            version: VERSION,
+            opaque: to.opaque,
+            flag: FLAG_RESPONSE,
+            remark: Some(remark),
+            ext,
+            body: &self.records,
+        };
+        let frame = command.encode(FORM);
+        self.answer_encoded(now, to, frame);
     }
 
     /// An answer that is larger than a frame can be is a refusal.

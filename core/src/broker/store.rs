@@ -328,7 +328,11 @@ impl Store {
     }
 
     /// The records of a queue, oldest first.
-    pub(crate) fn records(&self, topic: &Topic, queue: QueueId) -> impl Iterator<Item = &Bytes> {
+    pub(crate) fn records<'a>(
+        &'a self,
+        topic: &Topic,
+        queue: QueueId,
+    ) -> impl Iterator<Item = &'a Bytes> + use<'a> {
         let items = self.queue(topic, queue).into_iter().flat_map(Queue::items);
         items.map(|item| &item.bytes)
     }

@@ -1,0 +1,193 @@
+//! Sends: 10, 310 and 320.
+//= rocketmq: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck
+
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use super::super::config::{Settings, TopicConfig};
+use super::super::post::Refusal;
+use super::super::store::Stored;
+use super::Serving;
+use super::disk::TEMPLATE_TOPIC;
+use super::groups::{RETRY_PREFIX, dead_letter_topic, is_legal_name};
+use super::offsets::no_topic;
+use super::serve::Asked;
+use super::storing::{Draft, SCHEDULE_TOPIC, with_properties};
+use crate::ids::{ConsumerGroup, QueueId, Topic};
+use crate::wire::code::ResponseCode;
+use crate::wire::message_id::OffsetMessageId;
+use crate::wire::properties::{self, Properties, name};
+use crate::wire::request::send::{SendAnswer, SendKind, SendRequest, SendStatus};
+use crate::wire::send_batch::BatchEntries;
+use crate::wire::stored::{SysFlag, Transaction};
+
+/// The longest topic name, in bytes.
+const TOPIC_MAX: usize = 127;
+/// Messages of one batch. Java knows no limit but that of the frame.
+const BATCH_MAX: usize = 4_096;
+/// Queues a topic gets that is made because somebody sent to it.
+const AUTO_QUEUES_MAX: i32 = 8;
+
+impl Serving<'_> {
+    pub(super) fn send(
+        &mut self,
+        asked: &Asked<'_, '_>,
+        request: SendRequest,
+    ) -> Result<SendAnswer, Refusal> {
+        self.must_be_master()?;
+        self.check_topic(&request)?;
+        check_size(&request, self.cx.settings)?;
+        let topic = self.retry_or_grave(&request)?;
+        let queue = self.choose_queue(&topic, request.queue)?;
+        let is_buried = topic != request.topic;
+        let properties = request.properties.as_deref().unwrap_or_default();
+        let mut draft = Draft {
+            queue,
+            flag: request.flag,
+            sys_flag: SysFlag(request.sys_flag),
+            born_at: request.born_timestamp,
+            born_host: asked.from,
+            reconsume_times: request.reconsume_times.unwrap_or(0),
+            body: &request.body,
+            properties: properties.into(),
+            topic,
+        };
+        if is_buried {
+            let of = Properties::new(properties.as_bytes());
+            draft.properties = with_properties(of, &[(name::DELAY_LEVEL, "-1")])?.into();
+        }
+        let stored = match request.kind {
+            SendKind::Long | SendKind::Short => [self.disk.take_in(&mut self.cx, &draft)?].into(),
+            SendKind::Batch => self.send_batch(&request, &draft)?,
+        };
+        let unique_key = Properties::new(properties.as_bytes()).get(name::UNIQUE_KEY);
+        Ok(SendAnswer {
+            status: SendStatus::Stored,
+            message_id: self.message_ids(&stored),
+            queue,
+            offset: stored.first().map(|first| first.queue_offset),
+            transaction_id: unique_key.map(|key| key.into_owned()),
+        })
+    }
+
+    fn message_ids(&self, stored: &[Stored]) -> String {
+        let id = |stored: &Stored| {
+            let id = OffsetMessageId {
+                store_host: self.disk.host,
+                physical_offset: stored.physical_offset,
+            };
+            id.to_string()
+        };
+        stored.iter().map(id).collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether there is such a topic, or may be from now on.
+    fn check_topic(&mut self, request: &SendRequest) -> Result<(), Refusal> {
+        let topic = &request.topic;
+        if !is_legal_name(topic.as_str(), TOPIC_MAX) {
+            let remark = format!("The specified topic[{topic}] is illegal");
+            return Err(Refusal::new(ResponseCode::INVALID_PARAMETER, remark));
+        }
+        if topic.as_str() == SCHEDULE_TOPIC {
+            let remark = format!("Sending message to topic[{topic}] is forbidden.");
+            return Err(Refusal::new(ResponseCode::NO_PERMISSION, remark));
+        }
+        if self.disk.store.topic(topic).is_some() {
+            return Ok(());
+        }
+        let is_own = topic.as_str().starts_with(RETRY_PREFIX) || topic.as_str().starts_with("%DLQ%");
+        if is_own {
+            return self.disk.need_topic(&mut self.cx, topic, 1);
+        }
+        if request.default_topic.as_str() == TEMPLATE_TOPIC && self.cx.settings.auto_create_topic {
+            let queues = request.default_topic_queues.clamp(1, AUTO_QUEUES_MAX);
+            let queues = u32::try_from(queues).unwrap_or(1);
+            return self
+                .disk
+                .put_topic(&mut self.cx, TopicConfig::new(topic.clone(), queues));
+        }
+        Err(no_topic(topic))
+    }
+
+    /// The topic a message really goes to: one that came back too often, or whose group consumes in
+    /// order, is buried.
+    fn retry_or_grave(&mut self, request: &SendRequest) -> Result<Topic, Refusal> {
+        let Some(group) = request.topic.as_str().strip_prefix(RETRY_PREFIX) else {
+            return Ok(request.topic.clone());
+        };
+        if request.kind == SendKind::Batch {
+            let remark = "batch request does not support retry group";
+            return Err(Refusal::new(ResponseCode::MESSAGE_ILLEGAL, remark));
+        }
+        let group = ConsumerGroup::from(group);
+        let retry_max = self.group(&group)?.retry_max;
+        let most = request.max_reconsume_times.unwrap_or(retry_max);
+        let is_over = request.reconsume_times.unwrap_or(0) > most;
+        if !is_over && !self.replica.locks.is_any_held(self.cx.now, &group) {
+            return Ok(request.topic.clone());
+        }
+        let grave = dead_letter_topic(&group);
+        self.disk.need_topic(&mut self.cx, &grave, 1)?;
+        Ok(grave)
+    }
+
+    fn choose_queue(&mut self, topic: &Topic, wanted: Option<QueueId>) -> Result<QueueId, Refusal> {
+        let config = self.disk.store.topic(topic).ok_or_else(|| no_topic(topic))?;
+        let Some(wanted) = wanted else {
+            let drawn = self.cx.rng.next() % u64::from(config.write_queues.max(1));
+            return Ok(QueueId(i32::try_from(drawn).unwrap_or(0)));
+        };
+        // The one queue of a grave is meant whatever queue the message was sent to.
+        if topic.as_str().starts_with("%DLQ%") {
+            return Ok(QueueId(0));
+        }
+        let queues = config.read_queues.max(config.write_queues);
+        if u32::try_from(wanted.0).is_ok_and(|id| id < queues) {
+            return Ok(wanted);
+        }
+        let remark = format!("request queueId[{wanted}] is illegal, topic[{topic}] has {queues}");
+        Err(Refusal::new(ResponseCode::INVALID_PARAMETER, remark))
+    }
+
+    /// All messages of a batch, or none.
+    fn send_batch(&mut self, request: &SendRequest, like: &Draft<'_>) -> Result<Vec<Stored>, Refusal> {
+        let bad = |remark: String| Refusal::new(ResponseCode::SYSTEM_ERROR, remark);
+        let entries: Result<Vec<_>, _> = BatchEntries::new(&request.body).take(BATCH_MAX + 1).collect();
+        let entries = entries.map_err(|error| bad(error.to_string()))?;
+        if entries.len() > BATCH_MAX {
+            return Err(bad(format!("a batch of more than {BATCH_MAX} messages")));
+        }
+        let mut stored = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let draft = Draft {
+                flag: entry.flag,
+                body: entry.body,
+                properties: entry.properties.into(),
+                ..like.clone()
+            };
+            // A delay is not for messages of a batch.
+            stored.push(self.disk.take_in_now(&mut self.cx, &draft)?);
+        }
+        Ok(stored)
+    }
+}
+
+fn check_size(request: &SendRequest, settings: &Settings) -> Result<(), Refusal> {
+    let illegal = |remark: &str| Refusal::new(ResponseCode::MESSAGE_ILLEGAL, remark);
+    if request.body.is_empty() {
+        return Err(Refusal::new(ResponseCode::SYSTEM_ERROR, "a message needs a body"));
+    }
+    if request.body.len() > settings.message_bytes_max as usize {
+        return Err(illegal("the message is illegal, its body is too large"));
+    }
+    let properties = request.properties.as_deref().unwrap_or_default();
+    if properties.len() > properties::LENGTH_MAX {
+        return Err(illegal("the message is illegal, its properties are too long"));
+    }
+    if SysFlag(request.sys_flag).transaction() != Transaction::None {
+        let remark = "transactions are not supported by this broker";
+        return Err(Refusal::new(ResponseCode::NO_PERMISSION, remark));
+    }
+    Ok(())
+}
