@@ -67,6 +67,8 @@ enum Timer {
     Silence,
     /// A replica looks at the pulls it holds.
     Holds(NodeKey),
+    /// A replica looks for members that took too long to answer.
+    Relays(NodeKey),
 }
 
 /// A cluster: name servers, and brokers with their replicas.
@@ -260,6 +262,11 @@ impl BrokerState {
                         replica.check_holds();
                     }
                 }
+                Timer::Relays(key) => {
+                    if let Some(mut replica) = self.at(key) {
+                        replica.check_relays();
+                    }
+                }
             }
         }
     }
@@ -309,6 +316,10 @@ impl BrokerState {
             return;
         };
         if header.is_response() {
+            let node = link.node;
+            if let Some(mut replica) = self.at(node) {
+                replica.on_answer(conn, &header, &frame.body);
+            }
             return;
         }
         let node = &self.nodes[link.node.0];

@@ -171,8 +171,7 @@ impl Bench {
 
     /// All frames to a connection that nobody has looked at.
     pub(super) fn frames(&mut self, conn: ConnId) -> Vec<Frame> {
-        let (of, others): (VecDeque<_>, VecDeque<_>) =
-            self.frames.drain(..).partition(|(to, _)| *to == conn);
+        let (of, others): (VecDeque<_>, VecDeque<_>) = self.frames.drain(..).partition(|(to, _)| *to == conn);
         self.frames = others;
         of.into_iter().map(|(_, frame)| frame).collect()
     }

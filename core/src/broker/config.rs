@@ -157,6 +157,8 @@ pub struct Settings {
     pub offsets_max: usize,
     /// Messages that wait for their delay on one broker; a further one is refused.
     pub scheduled_max: usize,
+    /// Questions to members that are open on one broker at a time; a further one is refused.
+    pub relays_max: usize,
     /// Rules at a time; a further one takes the place of the oldest.
     pub rules_max: usize,
     /// Requests and answers that rules hold back at a time; a further one is not held back.
@@ -199,6 +201,7 @@ impl Default for Settings {
             locks_max: 1_000_000,
             offsets_max: 1_000_000,
             scheduled_max: 1_000_000,
+            relays_max: 10_000,
             rules_max: 10_000,
             delayed_max: 100_000,
         }

@@ -124,13 +124,6 @@ impl<T> Holds<T> {
             .collect()
     }
 
-    /// Forgets all of them: the process is gone.
-    pub(crate) fn clear(&mut self) {
-        self.held.clear();
-        self.by_queue.clear();
-        self.by_conn.clear();
-    }
-
     /// How many are held.
     pub(crate) fn len(&self) -> usize {
         self.held.len()

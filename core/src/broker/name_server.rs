@@ -6,7 +6,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
 use super::config::TopicConfig;
 use super::node::NodeKey;
@@ -68,7 +67,7 @@ impl Directory {
     /// Where a topic is; `None` when no broker that runs has it.
     pub(super) fn route(&self, topic: &Topic) -> Option<TopicRoute> {
         let mut route = TopicRoute::default();
-        for (name, of) in self.running() {
+        for (name, of) in &self.brokers {
             if let Some(config) = of.topics.get(topic) {
                 route.queues.push(QueueData {
                     broker: name.clone(),
@@ -85,7 +84,7 @@ impl Directory {
 
     /// All brokers and their addresses.
     pub(super) fn brokers(&self) -> impl Iterator<Item = BrokerData> {
-        self.running().map(|(name, of)| self.broker_data(name, of))
+        self.brokers.iter().map(|(name, of)| self.broker_data(name, of))
     }
 
     /// The cluster's name.
@@ -94,13 +93,9 @@ impl Directory {
     }
 
     /// All topics that any broker has.
-    pub(super) fn topics(&self) -> Vec<Topic> {
-        let all: BTreeSet<&Topic> = self.running().flat_map(|(_, of)| of.topics.keys()).collect();
-        all.into_iter().cloned().collect()
-    }
-
-    fn running(&self) -> impl Iterator<Item = (&BrokerName, &Registration)> {
-        self.brokers.iter()
+    pub(super) fn topics(&self) -> BTreeSet<Topic> {
+        let all = self.brokers.values().flat_map(|of| of.topics.keys());
+        all.cloned().collect()
     }
 
     fn broker_data(&self, name: &BrokerName, of: &Registration) -> BrokerData {
@@ -148,6 +143,8 @@ impl NameServers {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn directory() -> Directory {

@@ -2,16 +2,22 @@
 
 mod clients;
 pub(super) mod disk;
-pub(super) mod groups;
+mod find;
+mod groups;
 mod locks;
 pub(super) mod members;
 mod name_server;
+mod names;
 mod offsets;
 mod pull;
+mod relay;
+mod reset;
 mod send;
 mod send_back;
 mod serve;
+mod stats;
 mod storing;
+mod topics;
 
 use super::config::Settings;
 use super::holds::Holds;
@@ -22,6 +28,7 @@ pub(super) use self::disk::Disk;
 pub(super) use self::members::Members;
 pub(super) use self::name_server::serve_name_server;
 pub(super) use self::pull::{HeldPull, next_tick};
+pub(super) use self::relay::Relays;
 pub(super) use self::serve::{Asked, Serving};
 pub(super) use self::storing::Draft;
 
@@ -54,6 +61,7 @@ pub(super) struct Replica {
     pub(super) members: Members,
     pub(super) locks: QueueLocks,
     pub(super) holds: Holds<HeldPull>,
+    pub(super) relays: Relays,
 }
 
 impl Replica {
@@ -64,6 +72,7 @@ impl Replica {
             members: Members::default(),
             locks: QueueLocks::new(settings.lock_expiry, settings.locks_max),
             holds: Holds::new(settings.held_max),
+            relays: Relays::default(),
         }
     }
 

@@ -254,13 +254,58 @@ impl Post {
         self.opaque
     }
 
+    /// Passes an answer on to whoever waits for it, as it is.
+    pub(super) fn pass_on(&mut self, now: Instant, to: Asker, header: &Header<'_>, body: &[u8]) {
+        if to.fate != Fate::Lost {
+            let command = Command {
+                opaque: to.opaque,
+                ..header.to_command(body)
+            };
+            let frame = command.encode(FORM);
+            self.answer_encoded(now, to, frame);
+        }
+    }
+
     /// Sends a one-way request of a broker to a client, as the rules decide.
     pub(super) fn tell<R: Request>(&mut self, now: Instant, node: &PeerAddr, conn: ConnId, request: &R) {
         let opaque = self.next_opaque();
-        let Ok(frame) = request::encode_request(FORM, opaque, true, request) else {
+        let effect = self.decide(node, request.code());
+        self.push(
+            now,
+            conn,
+            effect,
+            request::encode_request(FORM, opaque, true, request),
+        );
+    }
+
+    /// Sends a request of a broker that a client is to answer; its number. What an operator has asked
+    /// counts for the rules when it comes in, so only what comes from the broker itself counts here.
+    pub(super) fn ask<R: Request>(
+        &mut self,
+        now: Instant,
+        node: &PeerAddr,
+        conn: ConnId,
+        request: &R,
+    ) -> i32 {
+        let opaque = self.next_opaque();
+        let effect = match request.code() {
+            RequestCode::GET_CONSUMER_RUNNING_INFO | RequestCode::CONSUME_MESSAGE_DIRECTLY => Effect::Pass,
+            code => self.decide(node, code),
+        };
+        self.push(
+            now,
+            conn,
+            effect,
+            request::encode_request(FORM, opaque, false, request),
+        );
+        opaque
+    }
+
+    fn push(&mut self, now: Instant, conn: ConnId, effect: Effect, frame: Result<Bytes, FrameError>) {
+        let Ok(frame) = frame else {
             return;
         };
-        match self.decide(node, request.code()) {
+        match effect {
             Effect::Pass => self.send(conn, frame),
             Effect::Delay(delay) | Effect::DelayAnswer(delay) => self.send_at(now + delay, conn, frame),
             Effect::Twice => {
@@ -268,7 +313,7 @@ impl Post {
                 self.send(conn, frame);
             }
             Effect::Close => self.close(conn),
-            // Nobody answers it, so what would be answered instead is nothing.
+            // A client gives no answer that a rule could replace, so none of these arrives.
             Effect::Fail { .. } | Effect::Drop | Effect::LoseAnswer | Effect::Reply { .. } => {}
         }
     }

@@ -124,11 +124,6 @@ impl QueueLocks {
         locks.any(|lock| !lock.is_expired(now, self.expiry))
     }
 
-    /// Forgets the locks of a group.
-    pub(crate) fn remove_group(&mut self, group: &ConsumerGroup) {
-        self.len -= self.groups.remove(group).map_or(0, |locks| locks.len());
-    }
-
     /// Lets all locks expire: what a restart does, or a clock that jumps.
     pub(crate) fn expire_all(&mut self) {
         self.groups.clear();

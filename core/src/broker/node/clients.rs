@@ -9,8 +9,8 @@ use core::time::Duration;
 use super::super::Timer;
 use super::super::observation::Observation;
 use super::super::post::Refusal;
-use super::groups::retry_topic;
 use super::members::{Gone, Member};
+use super::names::retry_topic;
 use super::serve::Asked;
 use super::{Replica, Serving};
 use crate::ids::{ConnId, ConsumerGroup};
@@ -56,7 +56,7 @@ impl Serving<'_> {
         let Ok(config) = self.group(&data.group) else {
             return;
         };
-        let (notify, retry_queues) = (config.notify, config.retry_queues);
+        let (notify, retry_queues) = (config.notify_consumer_ids_changed_enable, config.retry_queue_nums);
         if let Ok(queues @ 1..) = u32::try_from(retry_queues) {
             // A broker that has no room for the topic has members without one.
             let _full = self
@@ -88,7 +88,7 @@ impl Serving<'_> {
         let left = left.and_then(|group| self.replica.members.leave(asked.conn(), group));
         if let Some(gone) = left {
             let config = self.disk.groups.get(&gone.group);
-            let told = gone.told && config.is_none_or(|config| config.notify);
+            let told = gone.told && config.is_none_or(|config| config.notify_consumer_ids_changed_enable);
             self.left(&Gone { told, ..gone });
         }
         Ok(Done)
@@ -120,6 +120,7 @@ impl Serving<'_> {
     /// A connection is gone: what hung on it goes too.
     pub(in crate::broker) fn hang_up(&mut self, conn: ConnId) {
         self.replica.holds.drop_conn(conn);
+        self.hang_up_relays(conn);
         for gone in self.replica.members.hang_up(conn) {
             self.left(&gone);
         }
@@ -140,6 +141,7 @@ impl Serving<'_> {
             }
         }
         self.cx.timers.cancel(Timer::Holds(self.key));
+        self.cx.timers.cancel(Timer::Relays(self.key));
         if self.replica.is_master() {
             self.disk.master_down_since = Some(self.cx.now);
             if crash {

@@ -15,13 +15,12 @@ use super::super::observation::{Observation, queue_on};
 use super::super::post::Refusal;
 use super::super::schedule::Schedule;
 use super::super::store::{NewRecord, PutError, Store, Stored, TopicError, View};
-use super::groups::GroupConfig;
+use super::names::TEMPLATE_TOPIC;
 use crate::ids::{BrokerName, ConsumerGroup, PeerAddr, Topic};
 use crate::time::Instant;
 use crate::wire::code::ResponseCode;
+use crate::wire::request::groups::SubscriptionGroupConfig;
 
-/// The topic whose settings new topics take over.
-pub(in crate::broker) const TEMPLATE_TOPIC: &str = "TBW102";
 const PERM_TEMPLATE: i32 = 7;
 const TEMPLATE_QUEUES: u32 = 8;
 /// Bit of a topic's permissions.
@@ -36,7 +35,7 @@ pub(in crate::broker) struct Disk {
     /// What records name as their store host: the master's address.
     pub(in crate::broker) host: SocketAddr,
     pub(in crate::broker) store: Store,
-    pub(in crate::broker) groups: BTreeMap<ConsumerGroup, GroupConfig>,
+    pub(in crate::broker) groups: BTreeMap<ConsumerGroup, SubscriptionGroupConfig>,
     pub(in crate::broker) offsets: ConsumeOffsets,
     pub(in crate::broker) schedule: Schedule,
     /// How far slaves are behind.

@@ -1,82 +1,103 @@
-//! How groups are configured on a broker.
+//! How groups are configured on a broker, and the requests about that: 200, 201, 207, 352.
+//= rocketmq: SubscriptionGroupManager, AdminBrokerProcessor
 
 use alloc::format;
 
 use super::super::post::Refusal;
 use super::Serving;
-use crate::ids::{ConsumerGroup, Topic};
+use super::names::{GROUP_MAX, is_legal};
+use super::serve::Asked;
+use crate::ids::ConsumerGroup;
 use crate::wire::code::ResponseCode;
-
-/// The longest group name, in bytes.
-const NAME_MAX: usize = 255;
-
-/// A group's configuration (`SubscriptionGroupConfig`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::broker) struct GroupConfig {
-    /// Whether it may consume.
-    pub(in crate::broker) consume_enable: bool,
-    /// Whether it may consume as a broadcasting group.
-    pub(in crate::broker) broadcast_enable: bool,
-    /// Whether its members are told when they change.
-    pub(in crate::broker) notify: bool,
-    /// Queues of its retry topic; 0 for no retries at all.
-    pub(in crate::broker) retry_queues: i32,
-    /// How often a message comes again before it is buried.
-    pub(in crate::broker) retry_max: i32,
-    /// The replica to read from.
-    pub(in crate::broker) broker_id: i64,
-    /// The replica to read from when it is slow.
-    pub(in crate::broker) slow_broker_id: i64,
-}
-
-impl Default for GroupConfig {
-    fn default() -> Self {
-        Self {
-            consume_enable: true,
-            broadcast_enable: true,
-            notify: true,
-            retry_queues: 1,
-            retry_max: 16,
-            broker_id: 0,
-            slow_broker_id: 1,
-        }
-    }
-}
-
-/// The topic a group's messages come back on.
-pub(in crate::broker) fn retry_topic(group: &ConsumerGroup) -> Topic {
-    format!("{RETRY_PREFIX}{group}").into()
-}
-
-/// The topic a group's dead letters lie on.
-pub(in crate::broker) fn dead_letter_topic(group: &ConsumerGroup) -> Topic {
-    format!("%DLQ%{group}").into()
-}
-
-/// What retry topics begin with.
-pub(in crate::broker) const RETRY_PREFIX: &str = "%RETRY%";
-
-/// Whether Java would take this for the name of a topic or group.
-pub(in crate::broker) fn is_legal_name(name: &str, most: usize) -> bool {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"%|-_".contains(&byte);
-    !name.is_empty() && name.len() <= most && name.bytes().all(legal)
-}
+use crate::wire::request::Done;
+use crate::wire::request::groups::{
+    DataVersion, DeleteGroupRequest, GroupConfigRequest, GroupListRequest, GroupTable,
+    SubscriptionGroupConfig, UpdateGroupRequest,
+};
 
 impl Serving<'_> {
     /// A group's configuration, made if need be and allowed.
-    pub(super) fn group(&mut self, group: &ConsumerGroup) -> Result<&GroupConfig, Refusal> {
-        if !self.disk.groups.contains_key(group) {
-            let settings = self.cx.settings;
-            let allowed = settings.auto_create_group
-                && is_legal_name(group.as_str(), NAME_MAX)
-                && self.disk.groups.len() < settings.groups_max;
-            if allowed {
-                self.disk.groups.insert(group.clone(), GroupConfig::default());
-            }
+    pub(super) fn group(&mut self, group: &ConsumerGroup) -> Result<&SubscriptionGroupConfig, Refusal> {
+        if !self.disk.groups.contains_key(group)
+            && self.cx.settings.auto_create_group
+            && is_legal(group.as_str(), GROUP_MAX)
+            && self.has_room_for_group()
+        {
+            let config = SubscriptionGroupConfig::new(group.clone());
+            self.disk.groups.insert(group.clone(), config);
         }
-        self.disk.groups.get(group).ok_or_else(|| {
-            let remark = format!("subscription group [{group}] does not exist");
-            Refusal::new(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        self.disk.groups.get(group).ok_or_else(|| no_group(group))
+    }
+
+    fn has_room_for_group(&self) -> bool {
+        self.disk.groups.len() < self.cx.settings.groups_max
+    }
+
+    pub(super) fn update_group(
+        &mut self,
+        _: &Asked<'_, '_>,
+        request: UpdateGroupRequest,
+    ) -> Result<Done, Refusal> {
+        let UpdateGroupRequest(config) = request;
+        let group = &config.group;
+        if !is_legal(group.as_str(), GROUP_MAX) {
+            let remark = format!("The specified group[{group}] is illegal");
+            return Err(Refusal::new(ResponseCode::INVALID_PARAMETER, remark));
+        }
+        if !self.disk.groups.contains_key(group) && !self.has_room_for_group() {
+            let remark = "this broker has no room for more groups";
+            return Err(Refusal::new(ResponseCode::SYSTEM_ERROR, remark));
+        }
+        self.disk.groups.insert(group.clone(), config);
+        Ok(Done)
+    }
+
+    pub(super) fn group_config(
+        &mut self,
+        _: &Asked<'_, '_>,
+        request: GroupConfigRequest,
+    ) -> Result<SubscriptionGroupConfig, Refusal> {
+        self.group(&request.group).cloned()
+    }
+
+    pub(super) fn group_list(
+        &mut self,
+        _: &Asked<'_, '_>,
+        request: GroupListRequest,
+    ) -> Result<GroupTable, Refusal> {
+        let count = |number: Option<i32>| number.and_then(|number| usize::try_from(number).ok());
+        let groups = self.disk.groups.iter();
+        let page = groups
+            .skip(count(request.skip).unwrap_or(0))
+            .take(count(request.limit).unwrap_or(usize::MAX));
+        Ok(GroupTable {
+            data_version: DataVersion::default(),
+            groups: page
+                .map(|(name, config)| (name.clone(), config.clone()))
+                .collect(),
+            total: i32::try_from(self.disk.groups.len()).ok(),
         })
     }
+
+    /// Always a success. Without its offsets a group is looked up again once it is deleted, which makes
+    /// it anew where groups may be made.
+    pub(super) fn delete_group(
+        &mut self,
+        _: &Asked<'_, '_>,
+        request: DeleteGroupRequest,
+    ) -> Result<Done, Refusal> {
+        self.disk.groups.remove(&request.group);
+        if request.clean_offset {
+            self.disk.offsets.remove_group(&request.group);
+        } else {
+            let _made_anew = self.group(&request.group);
+        }
+        Ok(Done)
+    }
+}
+
+/// The refusal of a group that is not there.
+pub(super) fn no_group(group: &ConsumerGroup) -> Refusal {
+    let remark = format!("subscription group [{group}] does not exist");
+    Refusal::new(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST, remark)
 }

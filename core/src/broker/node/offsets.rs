@@ -1,4 +1,4 @@
-//! Progress of groups and bounds of queues: 14, 15, 29, 30, 31.
+//! Progress of groups and bounds of queues: 14, 15, 29, 30, 31, 32.
 //= rocketmq: ConsumerManageProcessor.queryConsumerOffset, ConsumerManageProcessor.updateConsumerOffset
 
 use alloc::format;
@@ -13,8 +13,8 @@ use super::serve::Asked;
 use crate::ids::{ConnId, ConsumerGroup, QueueId, QueueOffset, Topic};
 use crate::wire::code::ResponseCode;
 use crate::wire::request::offsets::{
-    Boundary, CommitOffsetRequest, MaxOffsetRequest, MinOffsetRequest, OffsetAnswer, QueryOffsetRequest,
-    QueueRef, SearchOffsetRequest, StoredOffset,
+    Boundary, CommitOffsetRequest, EarliestStoreTime, EarliestStoreTimeRequest, MaxOffsetRequest,
+    MinOffsetRequest, OffsetAnswer, QueryOffsetRequest, QueueRef, SearchOffsetRequest, StoredOffset,
 };
 use crate::wire::request::{Done, Request as _};
 
@@ -133,6 +133,20 @@ impl Serving<'_> {
         let QueueRef { topic, queue, .. } = &request.queue;
         let offset = self.disk.store.min_offset(topic, *queue);
         Ok(OffsetAnswer { offset })
+    }
+
+    pub(super) fn earliest_store_time(
+        &mut self,
+        _: &Asked<'_, '_>,
+        request: EarliestStoreTimeRequest,
+    ) -> Result<EarliestStoreTime, Refusal> {
+        let QueueRef { topic, queue, .. } = &request.queue;
+        let store = &self.disk.store;
+        Ok(EarliestStoreTime(store.earliest_store_time(
+            self.view(),
+            topic,
+            *queue,
+        )))
     }
 }
 

@@ -103,7 +103,7 @@ impl Serving<'_> {
         if !config.consume_enable {
             return Err(denied(format!("subscription group no permission, {group}")));
         }
-        let broadcast_enable = config.broadcast_enable;
+        let broadcast_enable = config.consume_broadcast_enable;
         let config = self.disk.store.topic(topic).ok_or_else(|| no_topic(topic))?;
         if config.perm & PERM_READ == 0 {
             return Err(denied(format!("the topic[{topic}] pulling message is forbidden")));
@@ -242,7 +242,7 @@ impl Serving<'_> {
         let end = self.disk.store.max_physical().0;
         let behind = read.last_physical.map_or(0, |last| end.saturating_sub(last.0));
         if u64::try_from(behind).is_ok_and(|behind| behind > self.cx.settings.in_memory_bytes) {
-            config.slow_broker_id
+            config.which_broker_when_consume_slowly
         } else {
             config.broker_id
         }
@@ -351,7 +351,7 @@ fn filter_of(registered: &SubscriptionData) -> Result<TagFilter, Refusal> {
 }
 
 /// A broker as it is delivered does not look at properties (`enablePropertyFilter`).
-fn no_sql() -> Refusal {
+pub(super) fn no_sql() -> Refusal {
     let remark = "The broker does not support consumer to filter message by SQL92";
     Refusal::new(ResponseCode::SYSTEM_ERROR, remark)
 }

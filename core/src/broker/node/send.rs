@@ -9,12 +9,13 @@ use super::super::config::{Settings, TopicConfig};
 use super::super::post::Refusal;
 use super::super::store::Stored;
 use super::Serving;
-use super::disk::TEMPLATE_TOPIC;
-use super::groups::{RETRY_PREFIX, dead_letter_topic, is_legal_name};
+use super::names::{
+    SCHEDULE_TOPIC, TEMPLATE_TOPIC, TOPIC_MAX, dead_letter_topic, is_legal, is_of_dead_letters, retries_of,
+};
 use super::offsets::no_topic;
 use super::serve::Asked;
-use super::storing::{Draft, SCHEDULE_TOPIC, with_properties};
-use crate::ids::{ConsumerGroup, QueueId, Topic};
+use super::storing::{Draft, with_properties};
+use crate::ids::{QueueId, Topic};
 use crate::wire::code::ResponseCode;
 use crate::wire::message_id::OffsetMessageId;
 use crate::wire::properties::{self, Properties, name};
@@ -22,8 +23,6 @@ use crate::wire::request::send::{SendAnswer, SendKind, SendRequest, SendStatus};
 use crate::wire::send_batch::BatchEntries;
 use crate::wire::stored::{SysFlag, Transaction};
 
-/// The longest topic name, in bytes.
-const TOPIC_MAX: usize = 127;
 /// Messages of one batch. Java knows no limit but that of the frame.
 const BATCH_MAX: usize = 4_096;
 /// Queues a topic gets that is made because somebody sent to it.
@@ -85,7 +84,7 @@ impl Serving<'_> {
     /// Whether there is such a topic, or may be from now on.
     fn check_topic(&mut self, request: &SendRequest) -> Result<(), Refusal> {
         let topic = &request.topic;
-        if !is_legal_name(topic.as_str(), TOPIC_MAX) {
+        if !is_legal(topic.as_str(), TOPIC_MAX) {
             let remark = format!("The specified topic[{topic}] is illegal");
             return Err(Refusal::new(ResponseCode::INVALID_PARAMETER, remark));
         }
@@ -96,8 +95,7 @@ impl Serving<'_> {
         if self.disk.store.topic(topic).is_some() {
             return Ok(());
         }
-        let is_own = topic.as_str().starts_with(RETRY_PREFIX) || topic.as_str().starts_with("%DLQ%");
-        if is_own {
+        if retries_of(topic).is_some() || is_of_dead_letters(topic) {
             return self.disk.need_topic(&mut self.cx, topic, 1);
         }
         if request.default_topic.as_str() == TEMPLATE_TOPIC && self.cx.settings.auto_create_topic {
@@ -113,15 +111,14 @@ impl Serving<'_> {
     /// The topic a message really goes to: one that came back too often, or whose group consumes in
     /// order, is buried.
     fn retry_or_grave(&mut self, request: &SendRequest) -> Result<Topic, Refusal> {
-        let Some(group) = request.topic.as_str().strip_prefix(RETRY_PREFIX) else {
+        let Some(group) = retries_of(&request.topic) else {
             return Ok(request.topic.clone());
         };
         if request.kind == SendKind::Batch {
             let remark = "batch request does not support retry group";
             return Err(Refusal::new(ResponseCode::MESSAGE_ILLEGAL, remark));
         }
-        let group = ConsumerGroup::from(group);
-        let retry_max = self.group(&group)?.retry_max;
+        let retry_max = self.group(&group)?.retry_max_times;
         let most = request.max_reconsume_times.unwrap_or(retry_max);
         let is_over = request.reconsume_times.unwrap_or(0) > most;
         if !is_over && !self.replica.locks.is_any_held(self.cx.now, &group) {
@@ -139,7 +136,7 @@ impl Serving<'_> {
             return Ok(QueueId(i32::try_from(drawn).unwrap_or(0)));
         };
         // The one queue of a grave is meant whatever queue the message was sent to.
-        if topic.as_str().starts_with("%DLQ%") {
+        if is_of_dead_letters(topic) {
             return Ok(QueueId(0));
         }
         let queues = config.read_queues.max(config.write_queues);

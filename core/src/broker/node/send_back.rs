@@ -9,7 +9,7 @@ use super::super::observation::{Observation, queue_on};
 use super::super::post::Refusal;
 use super::super::store::{self, View};
 use super::Serving;
-use super::groups::{dead_letter_topic, retry_topic};
+use super::names::{dead_letter_topic, retry_topic};
 use super::serve::Asked;
 use super::storing::{Draft, WAIT, with_properties};
 use crate::ids::QueueId;
@@ -27,7 +27,7 @@ impl Serving<'_> {
     pub(super) fn send_back(&mut self, _: &Asked<'_, '_>, request: SendBackRequest) -> Result<Done, Refusal> {
         self.must_be_master()?;
         let group = self.group(&request.group)?;
-        let (retry_max, retry_queues) = (group.retry_max, group.retry_queues);
+        let (retry_max, retry_queues) = (group.retry_max_times, group.retry_queue_nums);
         let Ok(retry_queues @ 1..) = u32::try_from(retry_queues) else {
             // A group without retries: the message is gone, and that is a success.
             return Ok(Done);

@@ -57,6 +57,25 @@ impl Serving<'_> {
                 self.answer(asked, Self::send);
             }
             RequestCode::CONSUMER_SEND_MSG_BACK => self.answer(asked, Self::send_back),
+            RequestCode::GET_EARLIEST_MSG_STORETIME => self.answer(asked, Self::earliest_store_time),
+            RequestCode::VIEW_MESSAGE_BY_ID => self.answer(asked, Self::view_message),
+            RequestCode::QUERY_MESSAGE => self.answer(asked, Self::query_messages),
+            RequestCode::CHECK_CLIENT_CONFIG => self.answer(asked, Self::check_subscription),
+            RequestCode::UPDATE_AND_CREATE_TOPIC => self.answer(asked, Self::update_topic),
+            RequestCode::DELETE_TOPIC_IN_BROKER => self.answer(asked, Self::delete_topic),
+            RequestCode::GET_TOPIC_CONFIG => self.answer(asked, Self::topic_config),
+            RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP => self.answer(asked, Self::update_group),
+            RequestCode::GET_ALL_SUBSCRIPTIONGROUP_CONFIG => self.answer(asked, Self::group_list),
+            RequestCode::GET_SUBSCRIPTIONGROUP_CONFIG => self.answer(asked, Self::group_config),
+            RequestCode::DELETE_SUBSCRIPTIONGROUP => self.answer(asked, Self::delete_group),
+            RequestCode::GET_TOPIC_STATS_INFO => self.answer(asked, Self::topic_stats),
+            RequestCode::GET_CONSUME_STATS => self.answer(asked, Self::consume_stats),
+            RequestCode::GET_CONSUMER_CONNECTION_LIST => self.answer(asked, Self::connections),
+            RequestCode::QUERY_TOPIC_CONSUME_BY_WHO => self.answer(asked, Self::topic_groups),
+            RequestCode::INVOKE_BROKER_TO_RESET_OFFSET => self.answer(asked, Self::reset_offsets),
+            RequestCode::INVOKE_BROKER_TO_GET_CONSUMER_STATUS => self.on_group_status(asked),
+            RequestCode::GET_CONSUMER_RUNNING_INFO => self.on_running_info(asked),
+            RequestCode::CONSUME_MESSAGE_DIRECTLY => self.on_consume_directly(asked),
             code => self.cx.post.refuse(self.cx.now, asked.to, &unsupported(code)),
         }
     }

@@ -13,14 +13,13 @@ use super::super::cx::Cx;
 use super::super::post::Refusal;
 use super::super::store::{self, NewRecord, PutError, Stored, View};
 use super::Disk;
+use super::names::SCHEDULE_TOPIC;
 use crate::ids::{QueueId, Topic};
 use crate::time::WallTime;
 use crate::wire::code::ResponseCode;
 use crate::wire::properties::{Properties, PropertiesWriter, name};
 use crate::wire::stored::{Record, SysFlag};
 
-/// Where delayed messages wait, one queue for each level.
-pub(in crate::broker) const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 /// Where a delayed message belongs.
 const REAL_TOPIC: &str = "REAL_TOPIC";
 const REAL_QUEUE: &str = "REAL_QID";
