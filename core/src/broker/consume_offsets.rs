@@ -265,3 +265,258 @@ fn tick_of(at: Instant, interval: Duration) -> u64 {
 fn has_stored(queues: &BTreeMap<QueueId, Position>) -> bool {
     queues.values().any(|position| position.committed.is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FLUSH: Duration = Duration::from_secs(5);
+
+    const fn secs(secs: u64) -> Instant {
+        Instant::from_millis(secs * 1_000)
+    }
+
+    /// Offsets under test, and one group and queue.
+    struct Bench {
+        offsets: ConsumeOffsets,
+        group: ConsumerGroup,
+        topic: Topic,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            Self {
+                offsets: ConsumeOffsets::new(FLUSH, 10),
+                group: "g".into(),
+                topic: "T".into(),
+            }
+        }
+
+        fn update(&mut self, at: u64, offset: i64) -> Commit {
+            let queue = (&self.topic, QueueId(0));
+            self.offsets
+                .update(secs(at), &self.group, queue, QueueOffset(offset))
+        }
+
+        fn commit(&mut self, at: u64, offset: i64) -> Commit {
+            let queue = (&self.topic, QueueId(0));
+            self.offsets
+                .commit(secs(at), &self.group, queue, QueueOffset(offset))
+        }
+
+        fn reset(&mut self, at: u64, offset: i64) -> Commit {
+            let queue = (&self.topic, QueueId(0));
+            self.offsets
+                .reset(secs(at), &self.group, queue, QueueOffset(offset))
+        }
+
+        fn take_reset(&mut self) -> Option<i64> {
+            let queue = (&self.topic, QueueId(0));
+            self.offsets.take_reset(&self.group, queue).map(|offset| offset.0)
+        }
+
+        /// What a query is answered.
+        fn query(&self) -> Option<i64> {
+            let queue = (&self.topic, QueueId(0));
+            self.offsets.query(&self.group, queue).map(|offset| offset.0)
+        }
+
+        fn pull_offset(&self) -> Option<i64> {
+            let queue = (&self.topic, QueueId(0));
+            self.offsets
+                .pull_offset(&self.group, queue)
+                .map(|offset| offset.0)
+        }
+    }
+
+    #[test]
+    fn a_commit_overwrites_whatever_was_there() {
+        let mut bench = Bench::new();
+        assert_eq!(bench.query(), None);
+        for (offset, stored) in [
+            (5, Some(5)),
+            (1_000, Some(1_000)),
+            (3, Some(3)),
+            (-1, None),
+            (0, Some(0)),
+        ] {
+            assert_eq!(bench.update(1, offset), Commit::Stored);
+            assert_eq!(bench.query(), stored);
+        }
+    }
+
+    #[test]
+    fn a_pending_reset_overrides_queries_and_swallows_updates_until_one_pull_took_it() {
+        let mut bench = Bench::new();
+        bench.update(1, 50);
+        assert_eq!(bench.reset(2, 7), Commit::Stored);
+        assert_eq!(bench.update(3, 60), Commit::ResetPending);
+        assert_eq!(bench.query(), Some(7));
+        // The commit on a pull is not asked: it writes over the value, and the mark stays.
+        assert_eq!(bench.commit(3, 61), Commit::Stored);
+        assert_eq!(bench.query(), Some(7));
+        assert_eq!((bench.take_reset(), bench.take_reset()), (Some(7), None));
+        assert_eq!(bench.query(), Some(61));
+        assert_eq!((bench.update(4, 62), bench.query()), (Commit::Stored, Some(62)));
+    }
+
+    #[test]
+    fn a_crash_forgets_what_came_after_the_last_tick() {
+        for (commits, crash, left) in [
+            ([(1, 10)].as_slice(), 4, None),
+            (&[(1, 10)], 5, Some(10)),
+            (&[(4, 10), (5, 20)], 9, Some(10)),
+            (&[(4, 10), (5, 20), (9, 30)], 9, Some(10)),
+            (&[(4, 10), (5, 20), (9, 30)], 10, Some(30)),
+            (&[(4, 10), (11, 20), (12, 5)], 14, Some(10)),
+            (&[(4, 10), (11, 20), (12, 5)], 15, Some(5)),
+        ] {
+            let mut bench = Bench::new();
+            for (at, offset) in commits {
+                bench.commit(*at, *offset);
+            }
+            bench.offsets.crash(secs(crash));
+            assert_eq!(bench.query(), left, "{commits:?} {crash}");
+            bench.offsets.crash(secs(crash));
+            assert_eq!(bench.query(), left, "what survived one crash survives the next");
+        }
+    }
+
+    #[test]
+    fn a_crash_forgets_marks_and_keeps_the_offset_that_was_reset_to() {
+        let mut bench = Bench::new();
+        bench.reset(1, 7);
+        bench.offsets.crash(secs(6));
+        assert_eq!((bench.query(), bench.take_reset()), (Some(7), None));
+    }
+
+    #[test]
+    fn an_orderly_end_forgets_only_what_is_in_memory() {
+        let mut bench = Bench::new();
+        bench.reset(6, 7);
+        let queue = (&bench.topic, QueueId(0));
+        bench.offsets.pulled(&bench.group, queue, QueueOffset(90));
+        bench.offsets.stop();
+        assert_eq!(
+            (bench.query(), bench.pull_offset(), bench.take_reset()),
+            (Some(7), Some(7), None)
+        );
+        bench.commit(7, 8);
+        bench.offsets.crash(secs(8));
+        assert_eq!(bench.query(), Some(7), "it was on disk before the next tick");
+    }
+
+    #[test]
+    fn a_pull_leaves_its_own_trace() {
+        let mut bench = Bench::new();
+        bench.commit(1, 5);
+        assert_eq!(bench.pull_offset(), Some(5));
+        let queue = (&bench.topic, QueueId(0));
+        assert_eq!(
+            bench.offsets.pulled(&bench.group, queue, QueueOffset(9)),
+            Commit::Stored
+        );
+        assert_eq!((bench.pull_offset(), bench.query()), (Some(9), Some(5)));
+    }
+
+    #[test]
+    fn groups_and_topics_are_listed_and_forgotten() {
+        let mut offsets = ConsumeOffsets::new(FLUSH, 10);
+        let (g, h): (ConsumerGroup, ConsumerGroup) = ("g".into(), "h".into());
+        let (t, u, v): (Topic, Topic, Topic) = ("T".into(), "U".into(), "V".into());
+        for (group, topic, queue) in [(&g, &u, 1), (&g, &t, 0), (&g, &u, 0), (&h, &u, 77)] {
+            offsets.commit(secs(1), group, (topic, QueueId(queue)), QueueOffset(9));
+        }
+        offsets.pulled(&g, (&v, QueueId(0)), QueueOffset(1));
+        let of_group: Vec<_> = offsets
+            .of_group(&g)
+            .map(|(queue, offset)| (queue, offset.0))
+            .collect();
+        assert_eq!(
+            of_group,
+            [
+                ((&t, QueueId(0)), 9),
+                ((&u, QueueId(0)), 9),
+                ((&u, QueueId(1)), 9)
+            ]
+        );
+        assert_eq!(
+            offsets.topics_of(&g).collect::<Vec<_>>(),
+            [&t, &u],
+            "a pull alone is no progress"
+        );
+        assert_eq!(offsets.groups_of(&u).collect::<Vec<_>>(), [&g, &h]);
+        offsets.remove_topic(&u);
+        assert_eq!(offsets.topics_of(&g).collect::<Vec<_>>(), [&t]);
+        assert_eq!(offsets.of_group(&h).count(), 0);
+        offsets.remove_group(&g);
+        assert_eq!((offsets.of_group(&g).count(), offsets.len), (0, 0));
+    }
+
+    #[test]
+    fn queues_have_a_limit_and_what_is_forgotten_makes_room() {
+        let mut bench = Bench::new();
+        let commit = |bench: &mut Bench, queue| {
+            let queue = (&bench.topic, QueueId(queue));
+            bench.offsets.update(secs(1), &bench.group, queue, QueueOffset(1))
+        };
+        for queue in 0..10 {
+            assert_eq!(commit(&mut bench, queue), Commit::Stored);
+        }
+        assert_eq!(
+            (commit(&mut bench, 10), commit(&mut bench, 3)),
+            (Commit::Full, Commit::Stored)
+        );
+        let queue = (&bench.topic, QueueId(11));
+        assert_eq!(
+            bench.offsets.pulled(&bench.group, queue, QueueOffset(1)),
+            Commit::Full
+        );
+        assert_eq!(
+            bench.offsets.reset(secs(1), &bench.group, queue, QueueOffset(1)),
+            Commit::Full
+        );
+        assert_eq!(bench.offsets.query(&bench.group, queue), None);
+        bench.offsets.remove_topic(&bench.topic.clone());
+        assert_eq!(commit(&mut bench, 10), Commit::Stored);
+    }
+
+    proptest! {
+        /// The disk as it is: written whole at every tick, read back at every crash.
+        #[test]
+        fn offsets_are_what_a_disk_written_at_every_tick_would_give_back(
+            steps in prop::collection::vec((0..8_u8, 0..3_i32, 0..100_i64, 0..2_500_u64), 1..60),
+        ) {
+            let mut bench = Bench::new();
+            let (mut now, mut memory, mut disk) = (0, BTreeMap::new(), BTreeMap::new());
+            for (step, queue, offset, later) in steps {
+                if (now + later) / 5_000 > now / 5_000 {
+                    disk = memory.clone();
+                }
+                now += later;
+                let at = Instant::from_millis(now);
+                match step {
+                    0 => {
+                        bench.offsets.crash(at);
+                        memory = disk.clone();
+                    }
+                    1 => {
+                        bench.offsets.stop();
+                        disk = memory.clone();
+                    }
+                    _ => {
+                        bench.offsets.commit(at, &bench.group, (&bench.topic, QueueId(queue)), QueueOffset(offset));
+                        memory.insert(queue, offset);
+                    }
+                }
+                let found = bench.offsets.of_group(&bench.group).map(|((_, id), offset)| (id.0, offset.0));
+                prop_assert_eq!(found.collect::<BTreeMap<_, _>>(), memory.clone());
+                prop_assert_eq!(bench.offsets.len, memory.len());
+            }
+        }
+    }
+}

@@ -166,3 +166,163 @@ impl<T> Holds<T> {
         Some(held)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn ms(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    const fn conn(slot: u32) -> ConnId {
+        ConnId { slot, generation: 1 }
+    }
+
+    /// A hold of queue 0 of topic T for messages with tag `a`.
+    fn held(number: u32, offset: i64, until: u64) -> Held<u32> {
+        Held {
+            conn: conn(0),
+            topic: "T".into(),
+            queue: QueueId(0),
+            offset: QueueOffset(offset),
+            filter: TagFilter::Codes([code("a").0 as i32].into_iter().collect()),
+            until: ms(until),
+            pull: number,
+        }
+    }
+
+    fn code(tag: &str) -> TagCode {
+        TagCode::of(Some(tag))
+    }
+
+    fn holds(held: impl IntoIterator<Item = Held<u32>>) -> Holds<u32> {
+        let mut holds = Holds::new(100);
+        for held in held {
+            holds.hold(held).expect("there is room");
+        }
+        holds
+    }
+
+    fn numbers(held: Vec<Held<u32>>) -> Vec<u32> {
+        held.into_iter().map(|held| held.pull).collect()
+    }
+
+    #[test]
+    fn an_arrival_wakes_what_it_matches_and_what_has_waited_long_enough() {
+        for (now, queue, max, tag, woken) in [
+            (0, 0, 6, "a", [1].as_slice()),
+            (0, 0, 6, "b", &[]),
+            (0, 0, 5, "a", &[]),
+            (0, 0, 8, "a", &[1, 2]),
+            (10, 0, 6, "b", &[1]),
+            (9, 0, 6, "b", &[]),
+            (0, 1, 9, "a", &[]),
+            (20, 0, 0, "b", &[1, 2]),
+        ] {
+            let mut holds = holds([held(1, 5, 10), held(2, 7, 20)]);
+            let topic = "T".into();
+            let taken = holds.arrived(ms(now), (&topic, QueueId(queue)), QueueOffset(max), code(tag));
+            assert_eq!(numbers(taken), woken, "{now} {queue} {max} {tag}");
+            assert_eq!(holds.len(), 2 - woken.len());
+        }
+    }
+
+    #[test]
+    fn a_sweep_wakes_by_offset_alone_and_looks_at_every_queue_once() {
+        let mut other = held(3, 2, 99);
+        other.queue = QueueId(1);
+        let mut holds = holds([held(1, 5, 10), held(2, 7, 20), other]);
+        let mut asked = Vec::new();
+        let taken = holds.sweep(ms(0), |topic, queue| {
+            asked.push((topic.clone(), queue.0));
+            QueueOffset(if queue.0 == 0 { 6 } else { 2 })
+        });
+        assert_eq!(numbers(taken), [1]);
+        assert_eq!(asked, [("T".into(), 0), ("T".into(), 1)]);
+        assert!(holds.sweep(ms(19), |_, _| QueueOffset(0)).is_empty());
+        assert_eq!(numbers(holds.sweep(ms(20), |_, _| QueueOffset(0))), [2]);
+        assert_eq!(numbers(holds.sweep(ms(99), |_, _| QueueOffset(0))), [3]);
+        assert!(holds.is_empty() && holds.by_queue.is_empty() && holds.by_conn.is_empty());
+    }
+
+    #[test]
+    fn a_connection_takes_its_holds_with_it() {
+        let mut other = held(2, 5, 10);
+        other.conn = conn(1);
+        let mut holds = holds([held(1, 5, 10), other, held(3, 6, 10)]);
+        assert_eq!(numbers(holds.drop_conn(conn(0))), [1, 3]);
+        assert!(holds.drop_conn(conn(0)).is_empty());
+        assert_eq!(holds.len(), 1);
+        holds.clear();
+        assert!(holds.is_empty() && holds.drop_conn(conn(1)).is_empty());
+    }
+
+    #[test]
+    fn holds_have_a_limit() {
+        let mut holds = Holds::new(2);
+        assert_eq!(holds.hold(held(1, 0, 1)), Ok(()));
+        assert_eq!(holds.hold(held(2, 0, 2)), Ok(()));
+        assert_eq!(holds.hold(held(3, 0, 3)), Err(held(3, 0, 3)));
+        assert_eq!(numbers(holds.sweep(ms(1), |_, _| QueueOffset(0))), [1]);
+        assert_eq!(holds.hold(held(3, 0, 3)), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn holds_are_what_a_list_of_them_would_be(
+            steps in prop::collection::vec((0..8_u8, 0..3_u32, 0..3_i32, 0..6_i64, any::<bool>()), 1..60),
+        ) {
+            let mut holds = Holds::new(8);
+            let mut list: Vec<Held<u32>> = Vec::new();
+            let topic: Topic = "T".into();
+            for (now, (step, who, queue, offset, matches)) in (0_u32..).zip(steps) {
+                let at = ms(u64::from(now));
+                let taken = match step {
+                    0 => {
+                        let max = |queue: QueueId| QueueOffset(offset + i64::from(queue.0));
+                        let due = |held: &Held<u32>| held.offset < max(held.queue) || held.until <= at;
+                        let want = split(&mut list, due);
+                        let taken = holds.sweep(at, |_, queue| max(queue));
+                        (taken, want)
+                    }
+                    1 => (holds.drop_conn(conn(who)), split(&mut list, |held| held.conn == conn(who))),
+                    2 | 3 => {
+                        let due = |held: &Held<u32>| {
+                            held.queue.0 == queue && ((held.offset.0 < offset && matches) || held.until <= at)
+                        };
+                        let want = split(&mut list, due);
+                        let tag = code(if matches { "a" } else { "b" });
+                        (holds.arrived(at, (&topic, QueueId(queue)), QueueOffset(offset), tag), want)
+                    }
+                    _ => {
+                        let mut held = held(now, offset, u64::from(now) + 7);
+                        (held.conn, held.queue) = (conn(who), QueueId(queue));
+                        let fits = list.len() < 8;
+                        prop_assert_eq!(holds.hold(held.clone()).is_ok(), fits);
+                        list.extend(fits.then_some(held));
+                        (Vec::new(), Vec::new())
+                    }
+                };
+                let sorted = |held| {
+                    let mut numbers = numbers(held);
+                    numbers.sort_unstable();
+                    numbers
+                };
+                prop_assert_eq!(sorted(taken.0), sorted(taken.1));
+                prop_assert_eq!((holds.len(), holds.by_conn.len()), (list.len(), list.len()));
+                let indexed = holds.by_queue.values().flat_map(BTreeMap::values).map(Vec::len).sum::<usize>();
+                prop_assert_eq!(indexed, list.len());
+            }
+        }
+    }
+
+    /// Takes from the list what is due.
+    fn split(list: &mut Vec<Held<u32>>, due: impl Fn(&Held<u32>) -> bool) -> Vec<Held<u32>> {
+        let (taken, kept) = core::mem::take(list).into_iter().partition(due);
+        *list = kept;
+        taken
+    }
+}

@@ -11,8 +11,38 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use crate::ids::PhysicalOffset;
+use crate::ids::{PhysicalOffset, QueueId};
 use crate::time::Instant;
+
+/// Where scheduled messages lie (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
+pub(crate) const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
+
+/// A delay level that exists, and how long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// Its number, from 1.
+    pub(crate) number: i32,
+    /// How long messages wait in it.
+    pub(crate) delay: Duration,
+}
+
+impl Level {
+    /// The level of this number, or the last one if there are not so many. `None` for 0 and below, which
+    /// mean no delay, and where no levels are configured.
+    pub(crate) fn of(levels: &[Duration], number: i32) -> Option<Self> {
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        let index = index.min(levels.len().checked_sub(1)?);
+        Some(Self {
+            number: i32::try_from(index).ok()?.saturating_add(1),
+            delay: levels[index],
+        })
+    }
+
+    /// The queue of [`SCHEDULE_TOPIC`] its messages lie in.
+    pub(crate) const fn queue(self) -> QueueId {
+        QueueId(self.number - 1)
+    }
+}
 
 /// The scheduled messages of one broker.
 #[derive(Clone, Debug)]
@@ -51,14 +81,15 @@ impl Schedule {
         self.waiting.len() < self.len_max
     }
 
-    /// Takes a stored message that is due at `due`.
+    /// Takes a message that lies in the store and is due at `due`. If the store drops it before that,
+    /// nothing is found at its place any more.
     ///
     /// # Errors
     ///
     /// [`ScheduleFull`].
     pub(crate) fn add(
         &mut self,
-        level: i32,
+        level: Level,
         due: Instant,
         stored: PhysicalOffset,
     ) -> Result<(), ScheduleFull> {
@@ -67,7 +98,7 @@ impl Schedule {
         }
         let due = Due {
             at: self.tick_at_or_after(due),
-            level,
+            level: level.number,
             number: self.count,
         };
         self.count += 1;
@@ -98,5 +129,120 @@ impl Schedule {
         let tick = u64::try_from(self.tick.as_micros()).unwrap_or(u64::MAX).max(1);
         let due = due.as_micros();
         Instant::from_micros(due.checked_next_multiple_of(tick).unwrap_or(due))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(100);
+
+    const fn ms(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    fn level(number: i32) -> Level {
+        Level::of(&[Duration::from_secs(1); 18], number).expect("there are 18 levels")
+    }
+
+    #[test]
+    fn a_level_that_does_not_exist_is_the_last_one_or_none() {
+        let levels = [1, 5, 10].map(Duration::from_secs);
+        for (number, found, secs) in [(1, 1, 1), (3, 3, 10), (4, 3, 10), (i32::MAX, 3, 10)] {
+            let level = Level::of(&levels, number).expect("a level");
+            assert_eq!(
+                (level.number, level.delay, level.queue().0),
+                (found, Duration::from_secs(secs), found - 1)
+            );
+        }
+        for number in [0, -1, i32::MIN] {
+            assert_eq!(Level::of(&levels, number), None, "{number}");
+        }
+        assert_eq!(Level::of(&[], 1), None);
+    }
+
+    #[test]
+    fn a_message_is_delivered_at_the_tick_after_its_time() {
+        for (due, tick) in [(0, 0), (1, 100), (99, 100), (100, 100), (101, 200)] {
+            let mut schedule = Schedule::new(TICK, 10);
+            assert_eq!(schedule.add(level(1), ms(due), PhysicalOffset(1)), Ok(()));
+            assert_eq!(schedule.next_due(), Some(ms(tick)), "{due}");
+            if tick > 0 {
+                assert_eq!(schedule.pop_due(ms(tick) - Duration::from_micros(1)), None);
+            }
+            assert_eq!(schedule.pop_due(ms(tick)), Some(PhysicalOffset(1)));
+            assert_eq!(
+                (schedule.pop_due(ms(tick)), schedule.next_due(), schedule.len()),
+                (None, None, 0)
+            );
+        }
+        let mut schedule = Schedule::new(TICK, 10);
+        let end = Instant::from_micros(u64::MAX);
+        assert_eq!(schedule.add(level(1), end, PhysicalOffset(1)), Ok(()));
+        assert_eq!(
+            schedule.next_due(),
+            Some(end),
+            "the end of time is no tick and needs none"
+        );
+    }
+
+    #[test]
+    fn one_tick_delivers_level_by_level_in_the_order_of_arrival() {
+        let mut schedule = Schedule::new(TICK, 10);
+        for (number, due, stored) in [(2, 110, 1), (1, 150, 2), (1, 120, 3), (2, 90, 4)] {
+            schedule
+                .add(level(number), ms(due), PhysicalOffset(stored))
+                .expect("there is room");
+        }
+        let order: Vec<i64> = core::iter::from_fn(|| schedule.pop_due(ms(500)))
+            .map(|stored| stored.0)
+            .collect();
+        assert_eq!(order, [4, 2, 3, 1]);
+    }
+
+    #[test]
+    fn a_schedule_has_a_limit() {
+        let mut schedule = Schedule::new(TICK, 1);
+        assert!(schedule.has_room());
+        assert_eq!(schedule.add(level(1), ms(0), PhysicalOffset(1)), Ok(()));
+        assert!(!schedule.has_room());
+        assert_eq!(
+            schedule.add(level(1), ms(0), PhysicalOffset(2)),
+            Err(ScheduleFull)
+        );
+        assert_eq!(
+            (schedule.pop_due(ms(0)), schedule.has_room()),
+            (Some(PhysicalOffset(1)), true)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn everything_is_delivered_once_and_within_a_tick(
+            steps in prop::collection::vec((1..19_i32, 0..5_000_u64, 0..300_u64), 1..60),
+        ) {
+            let mut schedule = Schedule::new(TICK, 100);
+            let (mut now, mut waiting) = (0, BTreeMap::new());
+            let last = [(1, 0, 10_000)];
+            for (stored, (number, delay, later)) in (0..).zip(steps.into_iter().chain(last)) {
+                schedule.add(level(number), ms(now + delay), PhysicalOffset(stored)).expect("there is room");
+                waiting.insert(stored, now + delay);
+                now += later;
+                // Time goes on from one due time to the next, as a machine's timers do.
+                while let Some(due) = schedule.next_due().filter(|due| *due <= ms(now)) {
+                    while let Some(stored) = schedule.pop_due(due) {
+                        let wanted = waiting.remove(&stored.0).expect("it is delivered once");
+                        prop_assert!(due >= ms(wanted) && due < ms(wanted) + TICK);
+                    }
+                }
+                prop_assert_eq!(schedule.len(), waiting.len());
+            }
+            prop_assert!(waiting.is_empty());
+        }
     }
 }

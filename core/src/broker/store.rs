@@ -14,6 +14,8 @@ mod find;
 mod queue;
 mod read;
 mod record;
+#[cfg(test)]
+mod tests;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
