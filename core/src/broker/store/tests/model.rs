@@ -179,6 +179,7 @@ proptest! {
             }
             let bytes_of: usize = model.list.iter().map(|one| one.size).sum();
             prop_assert_eq!(bench.store.bytes(), bytes_of as u64);
+            prop_assert_eq!(bench.store.log.len(), model.list.len(), "the log lists what lies in queues");
             let time = now.saturating_sub(lag);
             let view = if lag == 0 { View::Newest } else { View::AsOf(ms(time)) };
             let filter = tag.map_or(TagFilter::All, tags);
