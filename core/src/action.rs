@@ -173,12 +173,31 @@ pub enum RefusalReason {
 /// A peer's answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallAnswer {
-    /// The response code; 0 is success, anything else is in [`CallError::Broker`].
+    /// The response code. 0 is success; what another one means depends on the request: a refusal
+    /// mostly, but also "stored, not flushed yet" or "nothing is stored".
     pub code: i32,
+    /// The peer's words, empty when it says none.
+    pub remark: String,
     /// The header fields.
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
+}
+
+impl CallAnswer {
+    /// Takes the answer for a success if its code says so, and for a refusal otherwise.
+    ///
+    /// # Errors
+    /// [`CallError::Broker`] for every code but 0.
+    pub fn accept(self) -> Result<Self, CallError> {
+        if self.code == 0 {
+            return Ok(self);
+        }
+        Err(CallError::Broker {
+            code: self.code,
+            remark: self.remark,
+        })
+    }
 }
 
 /// Why a call has no answer.

@@ -465,6 +465,12 @@ pub fn check_group_name(name: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// # Errors
+/// Why a broker would not take the name of a topic.
+pub fn check_topic_name(name: &str) -> Result<(), ConfigError> {
+    check_name("topic", "topic", name, TOPIC_LEN_MAX)
+}
+
 fn check_name(key: &'static str, what: &str, name: &str, len_max: usize) -> Result<(), ConfigError> {
     if name.trim().is_empty() {
         return Err(ConfigError::new(

@@ -306,7 +306,11 @@ impl<R: Runtime> ConsumerBuilder<R> {
                 reply,
             }))
         };
-        consumer.client().ask(start).await.unwrap_or(Err(Closed.into()))?;
+        consumer
+            .client()
+            .command(start)
+            .await
+            .unwrap_or(Err(Closed.into()))?;
         if let Some(within) = connect_timeout {
             consumer.connected(within).await?;
         }

@@ -10,6 +10,7 @@ use rocketmq_consumer_core::event::{AppEvent, Call, Target};
 use rocketmq_consumer_core::ids::{CallId, ClientId, PeerAddr};
 use rocketmq_consumer_core::status::Status;
 use rocketmq_consumer_core::step::Seed;
+use rocketmq_consumer_core::wire::request as wire;
 
 use crate::client_id;
 use crate::driver::{Command, Driver, Inbox, Parts};
@@ -18,6 +19,7 @@ use crate::machine::Machine;
 use crate::notices::{NoticeHub, Notices};
 use crate::record::Recorder;
 use crate::runtime::Runtime;
+use crate::typed;
 
 /// One client instance: connections, routes and heartbeats that any number of consumer groups share,
 /// carried by one task.
@@ -92,6 +94,28 @@ impl<R: Runtime> Client<R> {
     /// # Errors
     /// Why there is no answer; [`CallError::is_retryable`] tells whether asking again may help.
     pub async fn call(&self, to: Target, request: Request) -> Result<CallAnswer, CallError> {
+        self.send(to, request).await?.accept()
+    }
+
+    /// Asks with one of the typed requests of [`core::wire::request`](crate::core::wire::request),
+    /// and waits up to `timeout` for the answer, connecting included.
+    ///
+    /// Codes that are an answer and no refusal, such as "nothing is stored" to a question for an offset,
+    /// are read as such.
+    ///
+    /// # Errors
+    /// Why there is no answer; [`CallError::is_retryable`] tells whether asking again may help.
+    pub async fn ask<Q: wire::Request>(
+        &self,
+        to: Target,
+        request: &Q,
+        timeout: Duration,
+    ) -> Result<Q::Answer, CallError> {
+        typed::read::<Q>(self.send(to, typed::write(request)?.timeout(timeout)).await?)
+    }
+
+    /// Whatever the peer answers is an answer.
+    async fn send(&self, to: Target, request: Request) -> Result<CallAnswer, CallError> {
         let Request {
             code,
             fields,
@@ -107,7 +131,7 @@ impl<R: Runtime> Client<R> {
             body,
             timeout,
         };
-        self.ask(|reply| Command::Call {
+        self.command(|reply| Command::Call {
             call: Box::new(call),
             reply,
         })
@@ -120,7 +144,7 @@ impl<R: Runtime> Client<R> {
     /// # Errors
     /// [`Closed`] after the end.
     pub async fn status(&self) -> Result<Status, Closed> {
-        self.ask(|reply| Command::Status { reply }).await
+        self.command(|reply| Command::Status { reply }).await
     }
 
     /// Notices of all groups of this client and of the client itself.
@@ -141,7 +165,7 @@ impl<R: Runtime> Client<R> {
     /// Once it is closed, further calls return at once.
     pub async fn shutdown(&self, drain: Duration) {
         let _already = self
-            .ask(|reply| Command::Shutdown {
+            .command(|reply| Command::Shutdown {
                 drain,
                 reply: Some(reply),
             })
@@ -157,7 +181,7 @@ impl<R: Runtime> Client<R> {
     }
 
     /// Sends a command that is answered.
-    pub(crate) async fn ask<T>(
+    pub(crate) async fn command<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, Closed> {

@@ -71,7 +71,7 @@ impl<R: Runtime> Consumer<R> {
     pub async fn ready(&self) -> Result<(), Closed> {
         let group = self.group.clone();
         self.client
-            .ask(|reply| Command::AwaitReady { group, reply })
+            .command(|reply| Command::AwaitReady { group, reply })
             .await
     }
 
@@ -113,7 +113,7 @@ impl<R: Runtime> Consumer<R> {
         let report = if self.stopped.load(Ordering::Acquire) {
             Err(Closed)
         } else {
-            self.client.ask(stop).await
+            self.client.command(stop).await
         };
         self.stopped.store(true, Ordering::Release);
         if self.owns_client {

@@ -43,6 +43,7 @@ mod stream;
 mod sync;
 #[cfg(test)]
 mod testing;
+mod typed;
 
 pub use builder::ConsumerBuilder;
 pub use client::{Client, ClientBuilder, Request};

@@ -31,24 +31,17 @@ impl Calls {
         if !self.open.remove(&id) {
             return;
         }
-        let result = if header.code == 0 {
-            let fields = header
+        // What a code means is for the caller to say, who knows the request.
+        let result = Ok(CallAnswer {
+            code: header.code,
+            remark: header.remark.as_deref().map(String::from).unwrap_or_default(),
+            fields: header
                 .ext
                 .iter()
                 .map(|(name, value)| (name.into(), value.into()))
-                .collect();
-            Ok(CallAnswer {
-                code: 0,
-                fields,
-                body: body.clone(),
-            })
-        } else {
-            let remark = header.remark.as_deref().map(String::from).unwrap_or_default();
-            Err(CallError::Broker {
-                code: header.code,
-                remark,
-            })
-        };
+                .collect(),
+            body: body.clone(),
+        });
         cx.tell(answer(id, result));
     }
 
