@@ -7,13 +7,16 @@
 mod allocate;
 mod args;
 mod clock;
+mod cluster;
 mod config_file;
 mod consume;
 mod decode;
 mod exit;
 mod manual;
 mod output;
+mod produce;
 mod settings;
+mod signals;
 mod talk;
 #[cfg(test)]
 mod testing;
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, settings: Settings, clock: Clock, talk: Talk) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Consume(args) => consume::run(args, settings, clock, talk),
+        Command::Produce(args) => produce::run(args, settings, clock, talk),
         Command::Decode(args) => decode::run(args, talk),
         Command::Allocate(args) => allocate::run(args, talk),
         Command::Completions { shell } => manual::completions(*shell),

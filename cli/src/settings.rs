@@ -68,6 +68,21 @@ impl Settings {
         }
     }
 
+    /// Takes the name servers, for a command that cannot do without.
+    ///
+    /// # Errors
+    /// Nobody named one, or what was named makes no sense.
+    pub(crate) fn take_name_servers(&mut self) -> Result<Vec<PeerAddr>, Failure> {
+        let servers = std::mem::replace(&mut self.name_servers, Ok(Vec::new()))
+            .map_err(|why| Failure::usage(format_args!("-n or NAMESRV_ADDR: {why}")))?;
+        if servers.is_empty() {
+            return Err(Failure::usage(
+                "no name server is known; give -n HOST:PORT or set NAMESRV_ADDR",
+            ));
+        }
+        Ok(servers)
+    }
+
     /// The mouth to talk with.
     pub(crate) fn talk(&self, args: &GlobalArgs) -> Talk {
         Talk::of_flags(args, self.log_format)

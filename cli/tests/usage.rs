@@ -26,8 +26,8 @@ fn nothing_to_do_shows_help_and_is_a_usage_error() {
 #[test]
 fn verbs_and_flags_that_do_not_work_yet_are_not_there() {
     for verb in [
-        "produce", "lag", "groups", "topics", "offset", "dlq", "doctor", "broker", "demo", "simulate",
-        "record", "replay", "top",
+        "lag", "groups", "topics", "offset", "dlq", "doctor", "broker", "demo", "simulate", "record",
+        "replay", "top",
     ] {
         assert!(refused(&[verb]).contains("unrecognized subcommand"), "{verb}");
     }
@@ -45,7 +45,7 @@ fn verbs_and_flags_that_do_not_work_yet_are_not_there() {
     assert!(refused(&["allocate", "--explain"]).contains("unexpected argument"));
     let help = run(["--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
-    for word in ["produce", "tls", "secret"] {
+    for word in ["dlq", "tls", "secret"] {
         assert!(!help.stdout.contains(word), "{word}");
     }
 }
@@ -76,6 +76,51 @@ fn wrong_values_say_what_would_be_right() {
         let error = refused(&[&base, flags].concat());
         assert!(error.contains(advice), "{flags:?}: {error}");
     }
+}
+
+#[test]
+fn what_cannot_be_produced_is_refused_before_anything_is_contacted() {
+    let base = ["produce", "T", "-n", "127.0.0.1:1"];
+    let table: [(&[&str], &str); 12] = [
+        (&["--size", "5"], "--count"),
+        (&["--count", "1", "--file", "x"], "cannot be used with"),
+        (&["--count", "-1"], "--count"),
+        (&["--count", "1", "--size", "16777217"], "up to 16777216"),
+        (&["--by-key"], "--key"),
+        (&["--by-key", "--key", "a", "--queue", "1"], "cannot be used with"),
+        (&["--key", "%x"], "%x means nothing in a key"),
+        (&["--queue", "-1"], "--queue"),
+        (&["--property", "x"], "NAME=VALUE"),
+        (&["--property", "KEYS=x"], "--property KEYS: use --key"),
+        (&["--rate", "0"], "a number of messages above 0"),
+        (&["--delay-level", "0"], "--delay-level"),
+    ];
+    for (flags, advice) in table {
+        let error = refused(&[&base, flags].concat());
+        assert!(error.contains(advice), "{flags:?}: {error}");
+    }
+    assert!(refused(&["produce", "a b", "-n", "ns:1"]).contains("TOPIC: the topic \"a b\" contains ' '"));
+    assert!(refused(&["produce", "T"]).contains("no name server is known"));
+    let ran = run(["produce", "T", "-n", "127.0.0.1:1", "--file", "/no/such/file"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("cannot read /no/such/file"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_producer_without_a_name_server_says_so() {
+    let ran = run([
+        "produce",
+        "T",
+        "-n",
+        "127.0.0.1:1",
+        "--connect-timeout",
+        "0.3",
+        "-c",
+        "1",
+    ]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), ""), "{}", ran.stderr);
+    let want = "no name server answered in time: 127.0.0.1:1: connection refused; check --name-server";
+    assert!(ran.stderr.contains(want), "{}", ran.stderr);
 }
 
 #[test]
@@ -173,6 +218,7 @@ fn packages_get_completions_and_a_manual() {
     for page in [
         "rocketcat",
         "rocketcat-consume",
+        "rocketcat-produce",
         "rocketcat-decode-frame",
         "rocketcat-allocate",
     ] {

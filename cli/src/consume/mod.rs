@@ -16,7 +16,6 @@ mod exec;
 mod plan;
 mod reporter;
 mod session;
-mod signals;
 mod sink;
 mod stop;
 mod summary;
@@ -25,3 +24,4 @@ mod watch;
 mod words;
 
 pub(crate) use session::run;
+pub(crate) use words::Trouble;

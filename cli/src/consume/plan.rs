@@ -52,21 +52,14 @@ impl Plan {
     ///
     /// # Errors
     /// Something is missing or makes no sense; nothing was contacted yet.
-    pub(crate) fn new(args: &ConsumeArgs, settings: Settings, now_unix_ms: i64) -> Result<Self, Failure> {
+    pub(crate) fn new(args: &ConsumeArgs, mut settings: Settings, now_unix_ms: i64) -> Result<Self, Failure> {
+        let name_servers = settings.take_name_servers()?;
         let Settings {
-            name_servers,
             address_map,
             connect_timeout,
             consume: file,
             ..
         } = settings;
-        let name_servers =
-            name_servers.map_err(|why| Failure::usage(format_args!("-n or NAMESRV_ADDR: {why}")))?;
-        if name_servers.is_empty() {
-            return Err(Failure::usage(
-                "no name server is known; give -n HOST:PORT or set NAMESRV_ADDR",
-            ));
-        }
         let group = args
             .group
             .clone()

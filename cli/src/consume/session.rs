@@ -19,7 +19,6 @@ use super::desk::{Desk, Duties};
 use super::ends::Ends;
 use super::plan::{Plan, refuse};
 use super::reporter::Reporter;
-use super::signals::Signals;
 use super::sink::Sink;
 use super::stop::Stop;
 use super::summary::Summary;
@@ -29,6 +28,7 @@ use crate::clock::Clock;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::settings::Settings;
+use crate::signals::Signals;
 use crate::talk::{Level, Talk};
 
 /// How long what was begun may take to finish when the run ends. Below the 30 s after which

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use super::signals::Signal;
 use crate::exit::Exit;
+use crate::signals::Signal;
 
 /// Why a run ends.
 #[derive(Clone, Debug, PartialEq, Eq)]

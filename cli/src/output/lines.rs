@@ -28,11 +28,19 @@ impl Lines {
             .map_err(|error| Failure::stdout(&error))
     }
 
+    /// Hands over to the system what was written so far.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(|error| Failure::stdout(&error))
+    }
+
     /// Hands everything over to the system. Forgetting it would lose an error.
     ///
     /// # Errors
     /// Standard output cannot be written.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(|error| Failure::stdout(&error))
+        self.flush()
     }
 }

@@ -1,0 +1,22 @@
+//! `produce`: sends lines, or numbered messages for a load.
+//!
+//! ```text
+//! flags ─► Plan ─► session ─────────────────────────────────────────────► summary, exit code
+//!                    │ takes           spawns, so many at once ▲ receipts, in order
+//!   Source ─ body ─► Recipe ─ message ─► Sender ─ tries ─► Ring: a queue ─► broker
+//! ```
+
+mod key;
+mod pace;
+mod plan;
+mod receipt;
+mod recipe;
+mod ring;
+mod sender;
+mod session;
+mod source;
+mod summary;
+mod unique_key;
+
+pub(crate) use key::KeyFormat;
+pub(crate) use session::run;
