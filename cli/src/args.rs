@@ -82,6 +82,8 @@ pub(crate) enum Command {
     Consume(Box<ConsumeArgs>),
     /// Send messages, one a line from standard input
     Produce(Box<ProduceArgs>),
+    /// Show how far a group is behind, queue by queue
+    Lag(LagArgs),
     /// Show what raw bytes say, one JSON object a line
     #[command(subcommand)]
     Decode(DecodeArgs),
@@ -215,6 +217,35 @@ impl ProduceOutput {
             Self::Text => false,
         }
     }
+}
+
+/// Flags of `lag`.
+#[derive(Debug, Args)]
+pub(crate) struct LagArgs {
+    /// The consumer group
+    #[arg(short, long)]
+    pub(crate) group: String,
+    /// Only this topic; may be given several times [default: all the group subscribes to or has consumed]
+    #[arg(short, long, value_name = "TOPIC")]
+    pub(crate) topic: Vec<String>,
+    /// How the queues are written
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output: TableOutput,
+    /// Look again every two seconds
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// End with exit code 3 when more than N messages are waiting in all
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) fail_above: Option<u64>,
+}
+
+/// How answers with several columns are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableOutput {
+    /// Columns.
+    Table,
+    /// One JSON object a line.
+    Json,
 }
 
 /// What `decode` can read.

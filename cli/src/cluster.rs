@@ -75,19 +75,30 @@ impl Cluster {
         self.client.ask(target, request, timeout).await
     }
 
-    /// The route of a topic, or nothing when no name server knows it. Name servers that do not answer are
-    /// asked again for as long as `--connect-timeout` allows.
+    /// The route of a topic, or nothing when no name server knows it.
     ///
     /// # Errors
-    /// None of them answered in time, or one refuses.
+    /// As [`Cluster::ask_name_servers`].
     pub(crate) async fn route(&self, topic: &Topic) -> Result<Option<TopicRoute>, Failure> {
         let request = RouteRequest {
             topic: topic.clone(),
             standard_json: true,
         };
+        self.ask_name_servers(&request).await
+    }
+
+    /// What the first name server says that knows the topic in question, or nothing when none does. Name
+    /// servers that do not answer are asked again for as long as `--connect-timeout` allows.
+    ///
+    /// # Errors
+    /// None of them answered in time, or one refuses.
+    pub(crate) async fn ask_name_servers<Q: Request>(
+        &self,
+        request: &Q,
+    ) -> Result<Option<Q::Answer>, Failure> {
         let asking = async {
             loop {
-                if let Some(answer) = self.route_now(&request).await? {
+                if let Some(answer) = self.ask_name_servers_once(request).await? {
                     return Ok(answer);
                 }
                 tokio::time::sleep(PAUSE).await;
@@ -102,12 +113,15 @@ impl Cluster {
         }
     }
 
-    /// Asks the name servers one after another until one knows the topic. The outer `None`: none answered.
-    async fn route_now(&self, request: &RouteRequest) -> Result<Option<Option<TopicRoute>>, Failure> {
+    /// The outer `None`: none answered.
+    async fn ask_name_servers_once<Q: Request>(
+        &self,
+        request: &Q,
+    ) -> Result<Option<Option<Q::Answer>>, Failure> {
         let mut answered = None;
         for server in &self.name_servers {
             match self.ask(server, request).await {
-                Ok(route) => return Ok(Some(Some(route))),
+                Ok(answer) => return Ok(Some(Some(answer))),
                 Err(error) if is_refused_with(&error, ResponseCode::TOPIC_NOT_EXIST) => answered = Some(None),
                 Err(error) if nobody_answered(&error) => {}
                 Err(error) => return Err(self.failure(server, &error).await),

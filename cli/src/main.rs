@@ -12,6 +12,7 @@ mod config_file;
 mod consume;
 mod decode;
 mod exit;
+mod lag;
 mod manual;
 mod output;
 mod produce;
@@ -61,6 +62,7 @@ fn run(cli: &Cli, settings: Settings, clock: Clock, talk: Talk) -> Result<Exit, 
     match &cli.command {
         Command::Consume(args) => consume::run(args, settings, clock, talk),
         Command::Produce(args) => produce::run(args, settings, clock, talk),
+        Command::Lag(args) => lag::run(args, settings, clock, talk),
         Command::Decode(args) => decode::run(args, talk),
         Command::Allocate(args) => allocate::run(args, talk),
         Command::Completions { shell } => manual::completions(*shell),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
-/// Buffered JSON lines on standard output.
+/// Buffered lines on standard output, JSON most of them.
 pub(crate) struct Lines {
     out: BufWriter<StdoutLock<'static>>,
 }
@@ -26,6 +26,15 @@ impl Lines {
             .map_err(io::Error::from)
             .and_then(|()| self.out.write_all(b"\n"))
             .map_err(|error| Failure::stdout(&error))
+    }
+
+    /// Writes text as it is.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self.out.write_all(text.as_bytes());
+        written.map_err(|error| Failure::stdout(&error))
     }
 
     /// Hands over to the system what was written so far.

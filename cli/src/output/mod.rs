@@ -3,12 +3,14 @@
 mod format;
 mod lines;
 mod record;
+mod table;
 
 use std::str::FromStr;
 
 pub(crate) use format::Format;
 pub(crate) use lines::Lines;
 pub(crate) use record::{RecordView, base64};
+pub(crate) use table::Table;
 
 /// How records are written: the value of `-o`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,211 @@
+//! Asks every broker of a group what it has stored for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, PeerAddr, Topic};
+use rocketmq_consumer_core::wire::code::ResponseCode;
+use rocketmq_consumer_core::wire::request::cluster::ClusterInfoRequest;
+use rocketmq_consumer_core::wire::request::heartbeat::MessageModel;
+use rocketmq_consumer_core::wire::request::offsets::{MinOffsetRequest, QueryOffsetRequest, QueueRef};
+use rocketmq_consumer_core::wire::request::route::BrokerData;
+use rocketmq_consumer_core::wire::request::stats::{
+    ConnectionsRequest, ConsumeStatsRequest, ConsumerConnections, QueueProgress,
+};
+
+use super::owners;
+use super::row::Row;
+use crate::cluster::{Cluster, is_refused_with, master};
+use crate::exit::Failure;
+
+/// A look at one group.
+pub(crate) struct Survey<'a> {
+    cluster: &'a Cluster,
+    group: &'a ConsumerGroup,
+    /// The topics that were named; none stands for all.
+    topics: &'a [Topic],
+}
+
+/// What one broker says about the members; nothing when none is connected there.
+type Members = Option<ConsumerConnections>;
+
+impl<'a> Survey<'a> {
+    /// A look at these topics of a group; at all of them if none is named.
+    pub(crate) const fn new(cluster: &'a Cluster, group: &'a ConsumerGroup, topics: &'a [Topic]) -> Self {
+        Self {
+            cluster,
+            group,
+            topics,
+        }
+    }
+
+    /// Takes the look. Rows are in the order of their queues.
+    ///
+    /// # Errors
+    /// Somebody does not answer, a topic or the group is unknown, or the group stores no offsets at brokers.
+    pub(crate) async fn take(&self) -> Result<Vec<Row>, Failure> {
+        let mut members = BTreeMap::new();
+        let mut rows = Vec::new();
+        for (broker, addr) in self.brokers().await? {
+            let here = self.members(&addr).await?;
+            for (queue, progress) in self.progress(&addr, here.as_ref()).await? {
+                rows.push(self.row(&broker, &addr, queue, progress).await?);
+            }
+            if let Some(here) = here {
+                members.insert(addr, here);
+            }
+        }
+        if rows.is_empty() && members.is_empty() {
+            return Err(Failure::failed(format_args!(
+                "group {} has no member and no stored offset",
+                self.group
+            )));
+        }
+        rows.sort_by(|a, b| a.queue.cmp(&b.queue));
+        owners::fill_in(self.cluster, self.group, &members, &mut rows).await;
+        Ok(rows)
+    }
+
+    /// The masters that may know the group: those of its retry topic, which its first heartbeat makes, and
+    /// of the topics that were named; all there are, if neither says anything.
+    async fn brokers(&self) -> Result<BTreeMap<BrokerName, PeerAddr>, Failure> {
+        let mut brokers = BTreeMap::new();
+        let retry = Topic::from(format!("%RETRY%{}", self.group));
+        if let Some(route) = self.cluster.route(&retry).await? {
+            brokers.extend(route.brokers.iter().filter_map(named_master));
+        }
+        for topic in self.topics {
+            let route = self.cluster.route(topic).await?;
+            let route = route.ok_or_else(|| Failure::failed(format_args!("topic {topic} is unknown")))?;
+            brokers.extend(route.brokers.iter().filter_map(named_master));
+        }
+        if brokers.is_empty()
+            && let Some(info) = self.cluster.ask_name_servers(&ClusterInfoRequest).await?
+        {
+            brokers.extend(info.brokers.values().filter_map(named_master));
+        }
+        if brokers.is_empty() {
+            return Err(Failure::failed("the name server knows no broker with a master"));
+        }
+        Ok(brokers)
+    }
+
+    async fn members(&self, addr: &PeerAddr) -> Result<Members, Failure> {
+        let request = ConnectionsRequest {
+            group: self.group.clone(),
+        };
+        let members = match self.cluster.ask(addr, &request).await {
+            Ok(members) => members,
+            Err(error) if is_refused_with(&error, ResponseCode::CONSUMER_NOT_ONLINE) => return Ok(None),
+            Err(error) => return Err(self.cluster.failure(addr, &error).await),
+        };
+        if members.message_model == Some(MessageModel::Broadcasting) {
+            return Err(Failure::failed(format_args!(
+                "group {} is broadcasting: each member keeps offsets of its own, no broker knows them",
+                self.group
+            )));
+        }
+        Ok(Some(members))
+    }
+
+    /// The queues one broker shows.
+    async fn progress(
+        &self,
+        addr: &PeerAddr,
+        members: Option<&ConsumerConnections>,
+    ) -> Result<BTreeMap<MessageQueue, QueueProgress>, Failure> {
+        let subscribed: BTreeSet<&Topic> = members
+            .iter()
+            .flat_map(|members| members.subscriptions.keys())
+            .collect();
+        let mut queues = BTreeMap::new();
+        if self.topics.is_empty() {
+            queues.extend(self.ask(addr, self.request(None)).await?);
+            // What nothing was committed in yet does not show by itself.
+            for topic in subscribed {
+                if !queues.keys().any(|queue: &MessageQueue| queue.topic == *topic) {
+                    queues.extend(self.ask(addr, self.request(Some(topic))).await?);
+                }
+            }
+            return Ok(queues);
+        }
+        for topic in self.topics {
+            let mut request = self.request(Some(topic));
+            if members.is_some() && !subscribed.contains(topic) {
+                // A broker hides what an online group does not subscribe to, unless it is told exactly.
+                (request.topic, request.topics) = (None, vec![topic.clone()]);
+            }
+            let shown = self.ask(addr, request).await?;
+            // Brokers that do not know the field show everything.
+            queues.extend(shown.into_iter().filter(|(queue, _)| queue.topic == *topic));
+        }
+        Ok(queues)
+    }
+
+    fn request(&self, topic: Option<&Topic>) -> ConsumeStatsRequest {
+        ConsumeStatsRequest {
+            group: self.group.clone(),
+            topic: topic.cloned(),
+            topics: Vec::new(),
+        }
+    }
+
+    async fn ask(
+        &self,
+        addr: &PeerAddr,
+        request: ConsumeStatsRequest,
+    ) -> Result<BTreeMap<MessageQueue, QueueProgress>, Failure> {
+        match self.cluster.ask(addr, &request).await {
+            Ok(stats) => Ok(stats.queues),
+            Err(error) => Err(self.cluster.failure(addr, &error).await),
+        }
+    }
+
+    /// A row of the answer. It shows 0 for what was never committed, so 0 is asked about again.
+    async fn row(
+        &self,
+        broker: &BrokerName,
+        addr: &PeerAddr,
+        queue: MessageQueue,
+        progress: QueueProgress,
+    ) -> Result<Row, Failure> {
+        let mut row = Row {
+            min: progress.consumer_offset,
+            max: progress.broker_offset,
+            committed: Some(progress.consumer_offset),
+            consumed_until: progress.last_timestamp,
+            owners: BTreeSet::new(),
+            queue,
+        };
+        if progress.consumer_offset.0 > 0 {
+            return Ok(row);
+        }
+        let place = || QueueRef {
+            topic: row.queue.topic.clone(),
+            queue: row.queue.id,
+            broker: Some(broker.clone()),
+        };
+        let stored = QueryOffsetRequest {
+            group: self.group.clone(),
+            queue: place(),
+            set_zero_if_not_found: Some(false),
+        };
+        let oldest = MinOffsetRequest { queue: place() };
+        let asked = async {
+            Ok((
+                self.cluster.ask(addr, &stored).await?,
+                self.cluster.ask(addr, &oldest).await?,
+            ))
+        };
+        match asked.await {
+            Ok((stored, oldest)) => {
+                (row.committed, row.min) = (stored.0, oldest.offset);
+                Ok(row)
+            }
+            Err(error) => Err(self.cluster.failure(addr, &error).await),
+        }
+    }
+}
+
+fn named_master(broker: &BrokerData) -> Option<(BrokerName, PeerAddr)> {
+    Some((broker.name.clone(), master(broker)?))
+}
