@@ -11,38 +11,8 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use crate::ids::{PhysicalOffset, QueueId};
+use crate::ids::PhysicalOffset;
 use crate::time::Instant;
-
-/// Where scheduled messages lie (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
-pub(crate) const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
-
-/// A delay level that exists, and how long it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Level {
-    /// Its number, from 1.
-    pub(crate) number: i32,
-    /// How long messages wait in it.
-    pub(crate) delay: Duration,
-}
-
-impl Level {
-    /// The level of this number, or the last one if there are not so many. `None` for 0 and below, which
-    /// mean no delay, and where no levels are configured.
-    pub(crate) fn of(levels: &[Duration], number: i32) -> Option<Self> {
-        let index = usize::try_from(number).ok()?.checked_sub(1)?;
-        let index = index.min(levels.len().checked_sub(1)?);
-        Some(Self {
-            number: i32::try_from(index).ok()?.saturating_add(1),
-            delay: levels[index],
-        })
-    }
-
-    /// The queue of [`SCHEDULE_TOPIC`] its messages lie in.
-    pub(crate) const fn queue(self) -> QueueId {
-        QueueId(self.number - 1)
-    }
-}
 
 /// The scheduled messages of one broker.
 #[derive(Clone, Debug)]
@@ -89,7 +59,7 @@ impl Schedule {
     /// [`ScheduleFull`].
     pub(crate) fn add(
         &mut self,
-        level: Level,
+        level: i32,
         due: Instant,
         stored: PhysicalOffset,
     ) -> Result<(), ScheduleFull> {
@@ -98,7 +68,7 @@ impl Schedule {
         }
         let due = Due {
             at: self.tick_at_or_after(due),
-            level: level.number,
+            level,
             number: self.count,
         };
         self.count += 1;
@@ -146,31 +116,11 @@ mod tests {
         Instant::from_millis(ms)
     }
 
-    fn level(number: i32) -> Level {
-        Level::of(&[Duration::from_secs(1); 18], number).expect("there are 18 levels")
-    }
-
-    #[test]
-    fn a_level_that_does_not_exist_is_the_last_one_or_none() {
-        let levels = [1, 5, 10].map(Duration::from_secs);
-        for (number, found, secs) in [(1, 1, 1), (3, 3, 10), (4, 3, 10), (i32::MAX, 3, 10)] {
-            let level = Level::of(&levels, number).expect("a level");
-            assert_eq!(
-                (level.number, level.delay, level.queue().0),
-                (found, Duration::from_secs(secs), found - 1)
-            );
-        }
-        for number in [0, -1, i32::MIN] {
-            assert_eq!(Level::of(&levels, number), None, "{number}");
-        }
-        assert_eq!(Level::of(&[], 1), None);
-    }
-
     #[test]
     fn a_message_is_delivered_at_the_tick_after_its_time() {
         for (due, tick) in [(0, 0), (1, 100), (99, 100), (100, 100), (101, 200)] {
             let mut schedule = Schedule::new(TICK, 10);
-            assert_eq!(schedule.add(level(1), ms(due), PhysicalOffset(1)), Ok(()));
+            assert_eq!(schedule.add(1, ms(due), PhysicalOffset(1)), Ok(()));
             assert_eq!(schedule.next_due(), Some(ms(tick)), "{due}");
             if tick > 0 {
                 assert_eq!(schedule.pop_due(ms(tick) - Duration::from_micros(1)), None);
@@ -183,7 +133,7 @@ mod tests {
         }
         let mut schedule = Schedule::new(TICK, 10);
         let end = Instant::from_micros(u64::MAX);
-        assert_eq!(schedule.add(level(1), end, PhysicalOffset(1)), Ok(()));
+        assert_eq!(schedule.add(1, end, PhysicalOffset(1)), Ok(()));
         assert_eq!(
             schedule.next_due(),
             Some(end),
@@ -196,7 +146,7 @@ mod tests {
         let mut schedule = Schedule::new(TICK, 10);
         for (number, due, stored) in [(2, 110, 1), (1, 150, 2), (1, 120, 3), (2, 90, 4)] {
             schedule
-                .add(level(number), ms(due), PhysicalOffset(stored))
+                .add(number, ms(due), PhysicalOffset(stored))
                 .expect("there is room");
         }
         let order: Vec<i64> = core::iter::from_fn(|| schedule.pop_due(ms(500)))
@@ -209,12 +159,9 @@ mod tests {
     fn a_schedule_has_a_limit() {
         let mut schedule = Schedule::new(TICK, 1);
         assert!(schedule.has_room());
-        assert_eq!(schedule.add(level(1), ms(0), PhysicalOffset(1)), Ok(()));
+        assert_eq!(schedule.add(1, ms(0), PhysicalOffset(1)), Ok(()));
         assert!(!schedule.has_room());
-        assert_eq!(
-            schedule.add(level(1), ms(0), PhysicalOffset(2)),
-            Err(ScheduleFull)
-        );
+        assert_eq!(schedule.add(1, ms(0), PhysicalOffset(2)), Err(ScheduleFull));
         assert_eq!(
             (schedule.pop_due(ms(0)), schedule.has_room()),
             (Some(PhysicalOffset(1)), true)
@@ -230,7 +177,7 @@ mod tests {
             let (mut now, mut waiting) = (0, BTreeMap::new());
             let last = [(1, 0, 10_000)];
             for (stored, (number, delay, later)) in (0..).zip(steps.into_iter().chain(last)) {
-                schedule.add(level(number), ms(now + delay), PhysicalOffset(stored)).expect("there is room");
+                schedule.add(number, ms(now + delay), PhysicalOffset(stored)).expect("there is room");
                 waiting.insert(stored, now + delay);
                 now += later;
                 // Time goes on from one due time to the next, as a machine's timers do.
