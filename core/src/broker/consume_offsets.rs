@@ -155,6 +155,18 @@ impl ConsumeOffsets {
         self.position(group, queue)?.reset
     }
 
+    /// What a group has stored, by topic and queue.
+    pub(crate) fn of_group(
+        &self,
+        group: &ConsumerGroup,
+    ) -> impl Iterator<Item = (QueueRef<'_>, QueueOffset)> + use<'_> {
+        let topics = self.groups.get(group).into_iter().flatten();
+        topics.flat_map(|(topic, queues)| {
+            let committed = queues.iter().filter_map(|(id, at)| Some((*id, at.committed?)));
+            committed.map(move |(id, offset)| ((topic, id), offset))
+        })
+    }
+
     /// The topics in which a group has stored something.
     pub(crate) fn topics_of(&self, group: &ConsumerGroup) -> impl Iterator<Item = &Topic> {
         let topics = self.groups.get(group).into_iter().flatten();

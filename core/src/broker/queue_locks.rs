@@ -263,8 +263,6 @@ mod tests {
             (bench.owner(60_001, 3), bench.owner(60_001, 2)),
             (Some("a"), None)
         );
-        bench.locks.remove_group(&bench.group.clone());
-        assert_eq!(bench.lock(60_001, "b", &[0, 1, 2, 3]), [0, 1, 2, 3]);
         bench.locks.expire_all();
         assert!(!bench.locks.is_any_held(ms(60_001), &bench.group));
         assert_eq!(bench.lock(60_001, "c", &[3, 4, 5, 6]), [3, 4, 5, 6]);

@@ -93,8 +93,22 @@ impl BrokerState {
         disk.offsets.stored(group, (&queue.topic, queue.id))
     }
 
+    /// All that a group has stored of its progress at a broker: topic, queue, and where to continue.
+    pub fn progress<'a>(
+        &'a self,
+        broker: &BrokerName,
+        group: &ConsumerGroup,
+    ) -> impl Iterator<Item = (&'a Topic, QueueId, QueueOffset)> + use<'a> {
+        let broker = self.broker(broker).map(|broker| &self.disks[broker]);
+        let stored = broker.map(|disk| disk.offsets.of_group(group));
+        stored
+            .into_iter()
+            .flatten()
+            .map(|((topic, queue), offset)| (topic, queue, offset))
+    }
+
     /// The topics of a broker, its own and those of retries and dead letters too.
-    pub fn topics(&self, broker: &BrokerName) -> impl Iterator<Item = &TopicConfig> {
+    pub fn topics<'a>(&'a self, broker: &BrokerName) -> impl Iterator<Item = &'a TopicConfig> + use<'a> {
         let broker = self.broker(broker).map(|broker| &self.disks[broker]);
         broker.into_iter().flat_map(|disk| disk.store.topics())
     }

@@ -174,8 +174,9 @@ impl Serving<'_> {
     }
 
     /// Forgets members that are silent. Their connections are closed, which tells the groups in which they
-    /// were not silent; those in which they were are told nothing.
+    /// were not silent; those in which they were are told nothing. Locks that have expired go too.
     pub(in crate::broker) fn expire_members(&mut self, expiry: Duration) {
+        self.replica.locks.forget_expired(self.cx.now);
         let silent: Vec<Gone> = self.replica.members.expire(self.cx.now, expiry);
         for gone in silent {
             self.cx.post.close(gone.conn);
