@@ -296,7 +296,9 @@ impl BrokerState {
         self.links.push(self.now, conn, bytes);
         loop {
             match self.links.next_frame(conn) {
-                Ok(Some(frame)) => self.on_frame(conn, &frame),
+                Ok(Some(frame)) if !self.post.is_closing(conn) => self.on_frame(conn, &frame),
+                // What came behind the frame that ended the connection is not read.
+                Ok(Some(_)) => break,
                 Ok(None) => break,
                 // Whoever writes that is not one we understand.
                 Err(_) => {

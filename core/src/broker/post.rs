@@ -151,6 +151,11 @@ impl Post {
         self.closing.push(conn);
     }
 
+    /// Whether a connection is about to be closed.
+    pub(super) fn is_closing(&self, conn: ConnId) -> bool {
+        self.closing.contains(&conn)
+    }
+
     /// The connections to close now.
     pub(super) fn take_closing(&mut self) -> Vec<ConnId> {
         mem::take(&mut self.closing)

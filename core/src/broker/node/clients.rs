@@ -19,6 +19,20 @@ use crate::wire::request::Done;
 use crate::wire::request::heartbeat::{ConsumerData, HeartbeatAnswer, HeartbeatRequest, UnregisterRequest};
 use crate::wire::request::members::{MemberList, MemberListRequest, MembersChanged};
 
+/// Topics one group may subscribe to. Java knows no limit.
+const SUBSCRIPTIONS_MAX: usize = 4_096;
+
+fn check_subscriptions(data: &ConsumerData) -> Result<(), Refusal> {
+    if data.subscriptions.len() <= SUBSCRIPTIONS_MAX {
+        return Ok(());
+    }
+    let remark = format!(
+        "group [{}] subscribes to more than {SUBSCRIPTIONS_MAX} topics",
+        data.group
+    );
+    Err(Refusal::new(ResponseCode::SYSTEM_ERROR, remark))
+}
+
 impl Serving<'_> {
     pub(super) fn heartbeat(
         &mut self,
@@ -28,6 +42,11 @@ impl Serving<'_> {
         let second_version = request.fingerprint != 0;
         let mut changed = !second_version;
         for data in &request.consumers {
+            check_subscriptions(data)?;
+            // A group that is not to be is passed over without a word.
+            if self.group(&data.group).is_err() {
+                continue;
+            }
             if second_version {
                 changed |= self.replica.members.fingerprint(&data.group, request.fingerprint);
             }
@@ -51,13 +70,13 @@ impl Serving<'_> {
         })
     }
 
-    /// A group that is not to be is passed over without a word.
     fn join(&mut self, conn: ConnId, member: Member, data: &ConsumerData, with_topics: bool) {
         let Ok(config) = self.group(&data.group) else {
             return;
         };
         let (notify, retry_queues) = (config.notify_consumer_ids_changed_enable, config.retry_queue_nums);
-        if let Ok(queues @ 1..) = u32::try_from(retry_queues) {
+        let wants_topic = self.replica.is_master();
+        if let Some(queues @ 1..) = u32::try_from(retry_queues).ok().filter(|_| wants_topic) {
             // A broker that has no room for the topic has members without one.
             let _full = self
                 .disk

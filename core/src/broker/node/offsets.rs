@@ -9,6 +9,7 @@ use super::super::observation::{Observation, queue_on};
 use super::super::post::Refusal;
 use super::super::store;
 use super::Serving;
+use super::groups::no_group;
 use super::serve::Asked;
 use crate::ids::{ConnId, ConsumerGroup, QueueId, QueueOffset, Topic};
 use crate::wire::code::ResponseCode;
@@ -28,7 +29,9 @@ impl Serving<'_> {
     }
 
     fn update_offset(&mut self, conn: ConnId, request: &CommitOffsetRequest) -> Result<Done, Refusal> {
-        self.group(&request.group)?;
+        if !self.disk.groups.contains_key(&request.group) {
+            return Err(no_group(&request.group));
+        }
         let QueueRef { topic, queue, .. } = &request.queue;
         if self.disk.store.topic(topic).is_none() {
             return Err(no_topic(topic));

@@ -143,12 +143,19 @@ impl Serving<'_> {
 
     fn read_and_answer(&mut self, to: Asker, request: PullRequest, filter: TagFilter, is_first: bool) {
         let queue = (&request.topic, request.queue);
-        let reset = self.disk.offsets.take_reset(&request.group, queue);
+        let is_master = self.replica.is_master();
+        let reset = if is_master {
+            self.disk.offsets.take_reset(&request.group, queue)
+        } else {
+            None
+        };
         let wait = request.suspend.filter(|_| is_first);
         let (outcome, wait) = self.read(to, &request, &filter, reset, wait);
-        self.disk.offsets.pulled(&request.group, queue, outcome.next);
+        if is_master {
+            self.disk.offsets.pulled(&request.group, queue, outcome.next);
+        }
         // A commit that rides along is stored even over a reset: the client repairs that.
-        let commit = request.commit.filter(|_| is_first && self.replica.is_master());
+        let commit = request.commit.filter(|_| is_first && is_master);
         if let Some(offset) = commit {
             self.disk
                 .offsets
