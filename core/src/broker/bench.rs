@@ -17,7 +17,7 @@ use crate::ids::{BrokerName, ClientId, ConnId, ConsumerGroup, MessageQueue, Peer
 use crate::step::Seed;
 use crate::time::{Instant, WallTime};
 use crate::wire::code::RequestCode;
-use crate::wire::command::Header;
+use crate::wire::command::{Command, Header, Language, VERSION, WriteExt};
 use crate::wire::frame::{FRAME_LEN_MAX, Frame, HeaderForm};
 use crate::wire::request::heartbeat::{
     ConsumeFrom, ConsumeType, ConsumerData, HeartbeatRequest, MessageModel, SubscriptionData,
@@ -158,6 +158,32 @@ impl Bench {
             Err(AnswerError::Refused { code, .. }) => code.0,
             other => panic!("no refusal: {other:?}"),
         }
+    }
+
+    /// Asks something that may make no sense; the code of the answer.
+    pub(super) fn ask_raw(&mut self, conn: ConnId, code: i32, ext: &impl WriteExt) -> i32 {
+        let frame = self.ask_as(conn, VERSION, code, ext);
+        Header::of(&frame).expect("a header").code
+    }
+
+    /// Asks as a client of some version; the whole answer.
+    pub(super) fn ask_as(&mut self, conn: ConnId, version: i32, code: i32, ext: &impl WriteExt) -> Frame {
+        self.opaque += 1;
+        let command = Command {
+            code,
+            language: Language::Java,
+            version,
+            opaque: self.opaque,
+            flag: 0,
+            remark: None,
+            ext,
+            body: &[],
+        };
+        self.receive(conn, command.encode(HeaderForm::Json).expect("a small request"));
+        let answer = self.frames(conn).pop().expect("an answer");
+        let is_it = |header: Header<'_>| header.is_response() && header.opaque == self.opaque;
+        assert!(Header::of(&answer).is_ok_and(is_it));
+        answer
     }
 
     /// What brokers have asked of clients, in order. Answers that nobody has looked at are forgotten.

@@ -203,3 +203,6 @@ impl Serving<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,3 +101,6 @@ pub(super) fn no_group(group: &ConsumerGroup) -> Refusal {
     let remark = format!("subscription group [{group}] does not exist");
     Refusal::new(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST, remark)
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,3 +49,6 @@ impl Serving<'_> {
         Ok(Done)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,3 +79,6 @@ fn route(cx: &mut Cx<'_>, node: NodeKey, asked: &Asked<'_, '_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

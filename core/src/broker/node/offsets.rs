@@ -158,3 +158,6 @@ pub(super) fn no_topic(topic: &Topic) -> Refusal {
     let remark = format!("topic[{topic}] not exist, apply first please!");
     Refusal::new(ResponseCode::TOPIC_NOT_EXIST, remark)
 }
+
+#[cfg(test)]
+mod tests;

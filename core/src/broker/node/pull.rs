@@ -369,3 +369,6 @@ pub(in crate::broker) fn next_tick(now: Instant, interval: Duration) -> Instant 
     let tick = (now.as_micros() / interval).saturating_add(1);
     Instant::from_micros(tick.saturating_mul(interval))
 }
+
+#[cfg(test)]
+mod tests;

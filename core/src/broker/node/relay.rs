@@ -252,3 +252,6 @@ impl Serving<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

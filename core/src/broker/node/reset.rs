@@ -142,3 +142,6 @@ impl Serving<'_> {
         Ok(offsets)
     }
 }
+
+#[cfg(test)]
+mod tests;

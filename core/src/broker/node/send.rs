@@ -188,3 +188,6 @@ fn check_size(request: &SendRequest, settings: &Settings) -> Result<(), Refusal>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,3 +99,6 @@ fn properties_of_copy(record: &Record<'_>, level: i32) -> Result<alloc::string::
         ],
     )
 }
+
+#[cfg(test)]
+mod tests;

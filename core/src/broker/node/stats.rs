@@ -139,3 +139,6 @@ impl Serving<'_> {
 pub(super) fn queues(count: u32) -> impl Iterator<Item = QueueId> {
     (0..i32::try_from(count).unwrap_or(i32::MAX)).map(QueueId)
 }
+
+#[cfg(test)]
+mod tests;

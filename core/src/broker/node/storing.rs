@@ -229,3 +229,6 @@ fn refusal_of(error: PutError, draft: &Draft<'_>) -> Refusal {
         PutError::TooLong(_) => too_long(),
     }
 }
+
+#[cfg(test)]
+mod tests;

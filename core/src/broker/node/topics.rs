@@ -82,3 +82,6 @@ fn check_name(topic: &Topic) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
