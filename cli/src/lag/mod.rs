@@ -66,7 +66,7 @@ pub(crate) fn run(args: &LagArgs, settings: Settings, clock: Clock, talk: Talk) 
 async fn look(args: &LagArgs, cluster: &Cluster, clock: Clock, talk: Talk) -> Result<Exit, Failure> {
     let group = ConsumerGroup::from(args.group.as_str());
     let topics: Vec<Topic> = args.topic.iter().map(|topic| topic.as_str().into()).collect();
-    let survey = Survey::new(cluster, &group, &topics);
+    let survey = Survey::new(cluster, &group, &topics, talk);
     let mut is_first = true;
     loop {
         match survey.take().await {

@@ -15,7 +15,8 @@ use rocketmq_consumer_core::wire::request::stats::{
 use super::owners;
 use super::row::Row;
 use crate::cluster::{Cluster, is_refused_with, master};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
+use crate::talk::{Level, Talk};
 
 /// A look at one group.
 pub(crate) struct Survey<'a> {
@@ -23,6 +24,16 @@ pub(crate) struct Survey<'a> {
     group: &'a ConsumerGroup,
     /// The topics that were named; none stands for all.
     topics: &'a [Topic],
+    talk: Talk,
+}
+
+/// A broker that may know the group.
+struct Broker {
+    name: BrokerName,
+    /// Where its master listens.
+    addr: PeerAddr,
+    /// It has the group's retry topic or a topic that was named, so it must answer.
+    is_needed: bool,
 }
 
 /// What one broker says about the members; nothing when none is connected there.
@@ -30,11 +41,17 @@ type Members = Option<ConsumerConnections>;
 
 impl<'a> Survey<'a> {
     /// A look at these topics of a group; at all of them if none is named.
-    pub(crate) const fn new(cluster: &'a Cluster, group: &'a ConsumerGroup, topics: &'a [Topic]) -> Self {
+    pub(crate) const fn new(
+        cluster: &'a Cluster,
+        group: &'a ConsumerGroup,
+        topics: &'a [Topic],
+        talk: Talk,
+    ) -> Self {
         Self {
             cluster,
             group,
             topics,
+            talk,
         }
     }
 
@@ -45,13 +62,20 @@ impl<'a> Survey<'a> {
     pub(crate) async fn take(&self) -> Result<Vec<Row>, Failure> {
         let mut members = BTreeMap::new();
         let mut rows = Vec::new();
-        for (broker, addr) in self.brokers().await? {
-            let here = self.members(&addr).await?;
-            for (queue, progress) in self.progress(&addr, here.as_ref()).await? {
-                rows.push(self.row(&broker, &addr, queue, progress).await?);
-            }
-            if let Some(here) = here {
-                members.insert(addr, here);
+        for broker in self.brokers().await? {
+            match self.at(&broker).await {
+                Ok((here, there)) => {
+                    rows.extend(there);
+                    members.extend(here.map(|here| (broker.addr, here)));
+                }
+                Err(failure) if broker.is_needed || failure.exit != Exit::CannotConnect => {
+                    return Err(failure);
+                }
+                Err(failure) => {
+                    let why = failure.message.unwrap_or_default();
+                    let text = format_args!("{} is left out: {why}", broker.name);
+                    self.talk.say(Level::Warn, text);
+                }
             }
         }
         if rows.is_empty() && members.is_empty() {
@@ -65,24 +89,45 @@ impl<'a> Survey<'a> {
         Ok(rows)
     }
 
-    /// The masters that may know the group: those of its retry topic, which its first heartbeat makes, and
-    /// of the topics that were named; all there are, if neither says anything.
-    async fn brokers(&self) -> Result<BTreeMap<BrokerName, PeerAddr>, Failure> {
-        let mut brokers = BTreeMap::new();
+    /// The members and queues of the group at one broker.
+    async fn at(&self, broker: &Broker) -> Result<(Members, Vec<Row>), Failure> {
+        let members = self.members(&broker.addr).await?;
+        let mut rows = Vec::new();
+        for (queue, progress) in self.progress(&broker.addr, members.as_ref()).await? {
+            rows.push(self.row(&broker.addr, queue, progress).await?);
+        }
+        Ok((members, rows))
+    }
+
+    /// The masters that may know the group: those of the topics that were named; otherwise all there are,
+    /// for the retry topic, which a member's first heartbeat makes, may show at some brokers only.
+    async fn brokers(&self) -> Result<Vec<Broker>, Failure> {
+        let mut needed: BTreeMap<BrokerName, PeerAddr> = BTreeMap::new();
         let retry = Topic::from(format!("%RETRY%{}", self.group));
         if let Some(route) = self.cluster.route(&retry).await? {
-            brokers.extend(route.brokers.iter().filter_map(named_master));
+            needed.extend(route.brokers.iter().filter_map(named_master));
         }
         for topic in self.topics {
             let route = self.cluster.route(topic).await?;
             let route = route.ok_or_else(|| Failure::failed(format_args!("topic {topic} is unknown")))?;
-            brokers.extend(route.brokers.iter().filter_map(named_master));
+            needed.extend(route.brokers.iter().filter_map(named_master));
         }
-        if brokers.is_empty()
+        let mut brokers: BTreeMap<BrokerName, PeerAddr> = BTreeMap::new();
+        if self.topics.is_empty()
             && let Some(info) = self.cluster.ask_name_servers(&ClusterInfoRequest).await?
         {
             brokers.extend(info.brokers.values().filter_map(named_master));
         }
+        brokers.retain(|name, _| !needed.contains_key(name));
+        let named = |is_needed| {
+            move |(name, addr)| Broker {
+                name,
+                addr,
+                is_needed,
+            }
+        };
+        let brokers = brokers.into_iter().map(named(false));
+        let brokers: Vec<_> = needed.into_iter().map(named(true)).chain(brokers).collect();
         if brokers.is_empty() {
             return Err(Failure::failed("the name server knows no broker with a master"));
         }
@@ -163,7 +208,6 @@ impl<'a> Survey<'a> {
     /// A row of the answer. It shows 0 for what was never committed, so 0 is asked about again.
     async fn row(
         &self,
-        broker: &BrokerName,
         addr: &PeerAddr,
         queue: MessageQueue,
         progress: QueueProgress,
@@ -182,7 +226,7 @@ impl<'a> Survey<'a> {
         let place = || QueueRef {
             topic: row.queue.topic.clone(),
             queue: row.queue.id,
-            broker: Some(broker.clone()),
+            broker: Some(row.queue.broker.clone()),
         };
         let stored = QueryOffsetRequest {
             group: self.group.clone(),
