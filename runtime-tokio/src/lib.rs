@@ -27,11 +27,16 @@
 //! The log goes to `tracing` under the target `rocketmq`; it is seen once a subscriber is installed.
 //! Warnings ask for attention, `debug` adds commits.
 //!
+//! With the feature `broker`, `broker::EmbeddedBroker` is a small cluster inside the process: for tests of
+//! programs that use this crate.
+//!
 //! Everything but the runtime is the crate `rocketmq_consumer`, re-exported here: see there for
 //! handlers, batches, streams and settings. Start consumers inside a tokio runtime with its I/O and
 //! time drivers enabled, or give one by [`TokioRuntime::on`].
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "broker")]
+pub mod broker;
 mod socket;
 mod tokio_runtime;
 

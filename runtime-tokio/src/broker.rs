@@ -1,0 +1,205 @@
+//! A broker in this process: a small cluster on real sockets, for tests and for trying things out.
+//!
+//! ```no_run
+//! use rocketmq_consumer_tokio::broker::{ClusterConfig, EmbeddedBroker};
+//! use rocketmq_consumer_tokio::{Consumer, Message, Outcome};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let broker = EmbeddedBroker::start(ClusterConfig::with_brokers(1).topic("orders", 4)).await?;
+//! let consumer = Consumer::builder("billing")
+//!     .name_server(broker.name_server())
+//!     .subscribe("orders", "*")
+//!     .start(|_: Message| async { Ok::<_, std::io::Error>(Outcome::Done) })
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It is `BrokerState` of the core, the same machine that runs in simulations, with everything in memory. What
+//! it does not model, its module says; nothing is kept when it ends.
+//!
+//! ```text
+//!  clients ═► listener ─accepted─┐                      ┌─► outbox ─► writer ═► client
+//!  client ══► reader ───bytes────┴─► driver: the machine┘
+//!                                      ▲ controls, looks
+//! ```
+//!
+//! Everything on the way has a limit: what readers hand over waits in a channel of fixed length, a client that
+//! does not read its answers is not read from, and one for which too much waits all the same is cut off.
+
+mod driver;
+mod links;
+mod listener;
+mod outbox;
+mod watch;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use rocketmq_consumer_core::ids::PeerAddr;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use self::driver::{Command, Driver};
+use self::listener::Listeners;
+use self::watch::Watch;
+
+pub use self::watch::Observations;
+
+pub use rocketmq_consumer_core::broker::BrokerState;
+pub use rocketmq_consumer_core::broker::config::{BrokerConfig, ClusterConfig, Settings, TopicConfig};
+pub use rocketmq_consumer_core::broker::event::{Control, NewMessage};
+pub use rocketmq_consumer_core::broker::observation::Observation;
+pub use rocketmq_consumer_core::broker::rule::{Effect, Nth, Rule};
+
+/// Commands that may wait for the driver. Who sends one waits for its answer, so this many callers.
+const COMMANDS: usize = 64;
+
+/// A running cluster. It ends with [`EmbeddedBroker::shutdown`], or when this is dropped.
+#[derive(Debug)]
+pub struct EmbeddedBroker {
+    config: Arc<ClusterConfig>,
+    commands: mpsc::Sender<Command>,
+    driver: JoinHandle<()>,
+}
+
+impl EmbeddedBroker {
+    /// Starts a cluster on this machine's loopback. Each node listens at a free port, whatever the
+    /// configuration names; [`EmbeddedBroker::config`] tells which.
+    ///
+    /// # Errors
+    /// The system gives no port.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with its I/O and time drivers enabled.
+    pub async fn start(mut config: ClusterConfig) -> io::Result<Self> {
+        for addr in nodes_mut(&mut config) {
+            *addr = PeerAddr::new(Ipv4Addr::LOCALHOST.to_string(), 0);
+        }
+        Self::start_at(config).await
+    }
+
+    /// Starts a cluster whose nodes listen at the addresses the configuration names. Hosts are IP addresses;
+    /// port 0 stands for a free one. A node that listens everywhere (`0.0.0.0`) tells clients to come to
+    /// `127.0.0.1`.
+    ///
+    /// # Errors
+    /// A host is no IP address, or something else listens there.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with its I/O and time drivers enabled.
+    pub async fn start_at(mut config: ClusterConfig) -> io::Result<Self> {
+        let mut listeners = Listeners::new();
+        for addr in nodes_mut(&mut config) {
+            let listener = TcpListener::bind(socket_addr(addr)?).await?;
+            let at = listener.local_addr()?;
+            *addr = PeerAddr::new(reachable(at.ip()).to_string(), at.port());
+            listeners.add(addr.clone(), at, listener);
+        }
+        let config = Arc::new(config);
+        let (commands, inbox) = mpsc::channel(COMMANDS);
+        let driver = tokio::spawn(Driver::new(&config, listeners, inbox).run());
+        Ok(Self {
+            config,
+            commands,
+            driver,
+        })
+    }
+
+    /// The name servers, as a consumer's builder and `NAMESRV_ADDR` take them: `host:port`, several separated
+    /// by `;`.
+    #[must_use]
+    pub fn name_server(&self) -> String {
+        let servers: Vec<_> = self.config.name_servers.iter().map(ToString::to_string).collect();
+        servers.join(";")
+    }
+
+    /// What the cluster was made of, with the addresses at which its nodes really listen.
+    #[must_use]
+    pub fn config(&self) -> &ClusterConfig {
+        &self.config
+    }
+
+    /// Lets an operator's hand act on the cluster: topics, faults, nodes that go down and come back. It has
+    /// taken effect when this returns; a node that was stopped refuses connections from then on.
+    ///
+    /// # Errors
+    /// The cluster has ended; or a node was to start again and its port is not free any more.
+    pub async fn control(&self, control: Control) -> io::Result<()> {
+        let (reply, answer) = oneshot::channel();
+        self.command(Command::Control { control, reply }).await?;
+        answer.await.map_err(|_| ended())?
+    }
+
+    /// Looks at the state of the cluster: what is stored, who is a member, what is committed.
+    ///
+    /// # Errors
+    /// The cluster has ended.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&BrokerState) -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let look = Box::new(move |state: &BrokerState| {
+            let _gone = reply.send(look(state));
+        });
+        self.command(Command::Look(look)).await?;
+        answer.await.map_err(|_| ended())
+    }
+
+    /// Hears of what the cluster does from now on, in place of whoever observed it before. Up to `most` things
+    /// wait to be taken; `BrokerState::observations_missed` counts what had no room.
+    ///
+    /// # Errors
+    /// The cluster has ended.
+    pub async fn observe(&self, most: usize) -> io::Result<Observations> {
+        let (watch, observations) = Watch::new();
+        self.command(Command::Observe { most, watch }).await?;
+        Ok(observations)
+    }
+
+    /// Breaks all connections and ends. Nothing listens any more when this returns.
+    pub async fn shutdown(mut self) {
+        let (commands, _) = mpsc::channel(1);
+        // The driver ends with its last commander.
+        self.commands = commands;
+        // It panics only if the machine does; then there is nothing left to end either.
+        let _panicked = (&mut self.driver).await;
+    }
+
+    async fn command(&self, command: Command) -> io::Result<()> {
+        self.commands.send(command).await.map_err(|_| ended())
+    }
+}
+
+/// Every place where a node's address stands.
+fn nodes_mut(config: &mut ClusterConfig) -> impl Iterator<Item = &mut PeerAddr> {
+    let brokers = config.brokers.iter_mut();
+    let replicas = brokers.flat_map(|broker| broker.replicas.values_mut());
+    config.name_servers.iter_mut().chain(replicas)
+}
+
+fn socket_addr(addr: &PeerAddr) -> io::Result<SocketAddr> {
+    let ip: IpAddr = addr.host().parse().map_err(|_| {
+        let why = format!("{addr}: a node listens at an IP address");
+        io::Error::new(io::ErrorKind::InvalidInput, why)
+    })?;
+    Ok(SocketAddr::new(ip, addr.port()))
+}
+
+/// The address that clients are told.
+const fn reachable(ip: IpAddr) -> IpAddr {
+    if ip.is_unspecified() {
+        return IpAddr::V4(Ipv4Addr::LOCALHOST);
+    }
+    ip
+}
+
+fn ended() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the cluster has ended")
+}
+
+#[cfg(test)]
+mod tests;
