@@ -3,7 +3,11 @@
 //! [`world`] is several members and a small cluster in virtual time, in one thread. With the feature
 //! `real-broker` (Unix only), `rocketmq` starts a private Apache RocketMQ 5.5.0 cluster and Java clients on
 //! this machine, and ends them again, whatever happens to the test.
+//!
+//! [`fuzzing`] holds what the fuzz targets do with their bytes, so that an ordinary test can do it again.
 #![forbid(unsafe_code)]
+
+pub mod fuzzing;
 
 #[cfg(all(feature = "real-broker", unix))]
 pub mod rocketmq;
