@@ -119,7 +119,7 @@ pub(super) fn original_topic(message: &StoredMessage) -> Topic {
 }
 
 /// The checksum brokers store with a body: CRC-32 without its highest bit.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
     let crc = bytes
         .iter()
