@@ -4,8 +4,9 @@
 //! `real-broker` (Unix only), `rocketmq` starts a private Apache RocketMQ 5.5.0 cluster and Java clients on
 //! this machine, and ends them again, whatever happens to the test.
 //!
-//! With the feature `generate`, `generate` builds anything a consumer may meet out of bytes.
-//! [`fuzzing`] holds what the fuzz targets do with theirs, so that an ordinary test can do it again.
+//! With the feature `generate`, `generate` builds anything a consumer may meet out of bytes; with
+//! `proptest`, `strategies` offers the same to property tests. [`fuzzing`] holds what the fuzz targets do
+//! with theirs, so that an ordinary test can do it again.
 #![forbid(unsafe_code)]
 
 pub mod fuzzing;
@@ -14,4 +15,6 @@ pub mod generate;
 
 #[cfg(all(feature = "real-broker", unix))]
 pub mod rocketmq;
+#[cfg(feature = "proptest")]
+pub mod strategies;
 pub mod world;
