@@ -33,6 +33,7 @@ mod tests;
 
 pub use self::view::StoredRef;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::mem;
@@ -129,7 +130,7 @@ impl BrokerState {
             state.disks.push(disk);
             for (id, addr) in of.replicas {
                 let replica = Replica::new(index, id, &state.settings);
-                if let Some(key) = state.add_node(addr, Role::Replica(replica)) {
+                if let Some(key) = state.add_node(addr, Role::Replica(Box::new(replica))) {
                     state.register(key);
                 }
             }

@@ -19,6 +19,8 @@ mod stats;
 mod storing;
 mod topics;
 
+use alloc::boxed::Box;
+
 use super::config::Settings;
 use super::holds::Holds;
 use super::queue_locks::QueueLocks;
@@ -48,7 +50,7 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) enum Role {
     NameServer,
-    Replica(Replica),
+    Replica(Box<Replica>),
 }
 
 /// One process of a broker: what is gone when it ends.

@@ -58,10 +58,10 @@ mod tests {
     use super::*;
 
     fn code_of(effect: Option<&Effect>) -> Option<u64> {
-        match effect {
-            Some(Effect::Delay(delay)) => Some(delay.as_secs()),
-            _ => None,
-        }
+        let Some(Effect::Delay(delay)) = effect else {
+            return None;
+        };
+        Some(delay.as_secs())
     }
 
     fn delay(secs: u64) -> Effect {

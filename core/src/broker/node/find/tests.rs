@@ -9,9 +9,11 @@ use crate::wire::request::find::{QueryMessageRequest, ViewMessageRequest};
 use crate::wire::stored::{Record, Scanned, Scanner};
 
 fn offsets(messages: &[u8]) -> Vec<i64> {
-    let scanned = Scanner::new(messages).map(|item| match item {
-        Scanned::Message(entry) => Record::new(messages, entry).queue_offset().0,
-        other => panic!("{other:?}"),
+    let scanned = Scanner::new(messages).map(|item| {
+        let Scanned::Message(entry) = item else {
+            panic!("{item:?}");
+        };
+        Record::new(messages, entry).queue_offset().0
     });
     scanned.collect()
 }

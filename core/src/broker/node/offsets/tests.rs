@@ -85,13 +85,11 @@ fn a_commit_overwrites_whatever_was_there() {
     }
     bench.do_it(conn, &commit("G", "T", -1));
     assert_eq!(bench.do_it(conn, &query("T", None)).0, None);
-    let committed = bench.observations().into_iter().filter_map(|seen| match seen {
-        Observation::Committed {
-            offset,
-            conn: Some(by),
-            ..
-        } if by == conn => Some(offset.0),
-        _ => None,
+    let committed = bench.observations().into_iter().filter_map(|seen| {
+        let Observation::Committed { offset, conn: by, .. } = seen else {
+            return None;
+        };
+        (by == Some(conn)).then_some(offset.0)
     });
     assert_eq!(committed.collect::<alloc::vec::Vec<_>>(), [5, 1_000, 2, -1]);
 }

@@ -27,9 +27,11 @@ fn member_of(mut bench: Bench, expression: &str) -> (Bench, ConnId) {
 
 /// The offsets of the messages in an answer.
 fn offsets(answer: &PullAnswer) -> Vec<i64> {
-    let scanned = Scanner::new(&answer.messages).map(|item| match item {
-        Scanned::Message(entry) => entry.queue_offset().0,
-        other => panic!("{other:?}"),
+    let scanned = Scanner::new(&answer.messages).map(|item| {
+        let Scanned::Message(entry) = item else {
+            panic!("{item:?}");
+        };
+        entry.queue_offset().0
     });
     scanned.collect()
 }
