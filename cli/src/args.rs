@@ -15,6 +15,7 @@ use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::ids::{PeerAddr, PeerAddrError};
 
 use crate::allocate::BrokerQueues;
+use crate::broker::{ListenAddr, TopicQueues};
 use crate::output::Output;
 use crate::produce::KeyFormat;
 use crate::talk::LogFormat;
@@ -89,6 +90,8 @@ pub(crate) enum Command {
     Decode(DecodeArgs),
     /// Show which queues a member of a group would own
     Allocate(AllocateArgs),
+    /// Run a broker and a name server in this process, for development and tests; nothing is kept
+    Broker(BrokerArgs),
     /// Write a completion script to standard output
     Completions {
         /// For which shell
@@ -308,6 +311,21 @@ pub(crate) struct AllocateArgs {
         conflicts_with_all = ["strategy", "client", "members", "queues", "topic", "group"]
     )]
     pub(crate) input: Option<PathBuf>,
+}
+
+/// Flags of `broker`.
+#[derive(Debug, Args)]
+pub(crate) struct BrokerArgs {
+    /// Where a broker listens; given several times, there are several
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:10911")]
+    pub(crate) listen: Vec<ListenAddr>,
+    /// Where the name server listens
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9876")]
+    pub(crate) name_server_listen: ListenAddr,
+    /// A topic that exists from the start, with 4 queues on each broker or so many; others are made by
+    /// their first message. May be given several times
+    #[arg(long, value_name = "TOPIC[:QUEUES]")]
+    pub(crate) topic: Vec<TopicQueues>,
 }
 
 /// A list of name servers.

@@ -6,6 +6,7 @@
 
 mod allocate;
 mod args;
+mod broker;
 mod clock;
 mod cluster;
 mod config_file;
@@ -65,6 +66,7 @@ fn run(cli: &Cli, settings: Settings, clock: Clock, talk: Talk) -> Result<Exit, 
         Command::Lag(args) => lag::run(args, settings, clock, talk),
         Command::Decode(args) => decode::run(args, talk),
         Command::Allocate(args) => allocate::run(args, talk),
+        Command::Broker(args) => broker::run(args, talk),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man => manual::man(),
     }

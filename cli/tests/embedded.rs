@@ -1,0 +1,127 @@
+//! `broker` and what talks to it: a whole round without Java.
+#![cfg(unix)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::{Ran, rocketcat, run, run_with};
+
+/// A broker of our own, at ports that were free. Dropped, it is killed.
+struct Broker {
+    child: Child,
+    name_server: String,
+}
+
+impl Broker {
+    fn start(more: &[&str]) -> Self {
+        let base = [
+            "broker",
+            "--listen=127.0.0.1:0",
+            "--name-server-listen=127.0.0.1:0",
+        ];
+        let mut child = rocketcat([&base, more].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let stdout = child.stdout.as_mut().expect("it was asked for");
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
+        let name_server = line
+            .trim_end()
+            .strip_prefix("NAMESRV_ADDR=")
+            .expect("its address")
+            .to_owned();
+        Self { child, name_server }
+    }
+
+    fn run(&self, args: &[&str], input: &[u8]) -> Ran {
+        run_with([args, &["-n", &self.name_server]].concat(), input)
+    }
+
+    fn end(mut self, signal: Signal) -> Option<i32> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process number"), signal).expect("it lives");
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_is_produced_is_consumed_and_no_longer_waits() {
+    let broker = Broker::start(&["--listen=127.0.0.1:0", "--topic=orders:2"]);
+    let sent = broker.run(
+        &["produce", "orders", "--key", "k%n", "-o", "json"],
+        b"one\ntwo\nthree\nfour\n",
+    );
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let places: BTreeSet<_> = sent
+        .lines()
+        .iter()
+        .map(|line| format!("{}{}", line["broker"], line["queue_id"]))
+        .collect();
+    assert_eq!(places.len(), 4, "two queues on each of two brokers: {places:?}");
+
+    let waiting = broker.run(
+        &["lag", "-g", "billing", "-t", "orders", "--fail-above", "3"],
+        b"",
+    );
+    assert_eq!(waiting.code, Some(3), "{}", waiting.stderr);
+    let args = [
+        "consume",
+        "orders",
+        "-g",
+        "billing",
+        "--from",
+        "earliest",
+        "-c",
+        "4",
+        "--idle-exit",
+        "10",
+        "-o",
+        "%k %v\\n",
+    ];
+    let consumed = broker.run(&args, b"");
+    assert_eq!(consumed.code, Some(0), "{}", consumed.stderr);
+    let lines: BTreeSet<_> = consumed.stdout.lines().collect();
+    assert_eq!(lines, ["k0 one", "k1 two", "k2 three", "k3 four"].into());
+    let waiting = broker.run(&["lag", "-g", "billing", "-o", "json", "--fail-above", "0"], b"");
+    assert_eq!(waiting.code, Some(0), "{}{}", waiting.stdout, waiting.stderr);
+    let committed: i64 = waiting
+        .lines()
+        .iter()
+        .filter_map(|line| line["committed"].as_i64())
+        .sum();
+    assert_eq!(committed, 4);
+}
+
+#[test]
+fn a_signal_ends_it() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 0)] {
+        assert_eq!(Broker::start(&[]).end(signal), Some(code));
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let broker = Broker::start(&[]);
+    let ran = run([
+        "broker",
+        "--listen=127.0.0.1:0",
+        "--name-server-listen",
+        &broker.name_server,
+    ]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.contains("cannot listen"), "{}", ran.stderr);
+}
