@@ -50,6 +50,8 @@ pub(crate) enum GroupTimer {
     SendBack(u64),
     /// The end of the drain, of the last commits, or of the farewell.
     Phase,
+    /// The earliest deadline of a handler whose message belongs to an ownership that has ended.
+    Strays,
 }
 
 /// Timers of a queue.

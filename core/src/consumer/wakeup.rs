@@ -60,7 +60,9 @@ impl TimerKey {
             Self::Group(_, GroupTimer::Phase) => WakeReason::Shutdown,
             Self::Queue(_, _, QueueTimer::Acquire) => WakeReason::Acquire,
             Self::Queue(_, _, QueueTimer::Pull) => WakeReason::Pull,
-            Self::Queue(_, _, QueueTimer::Delivery) => WakeReason::DeliveryDeadline,
+            Self::Group(_, GroupTimer::Strays) | Self::Queue(_, _, QueueTimer::Delivery) => {
+                WakeReason::DeliveryDeadline
+            }
             Self::Queue(_, _, QueueTimer::Grace) => WakeReason::RevokeGrace,
         }
     }

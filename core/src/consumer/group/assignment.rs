@@ -429,6 +429,7 @@ impl Group {
             return;
         };
         queue.disarm(cx);
+        self.stray(cx, key, &queue);
         for back in self.send_backs.forget(key) {
             cx.timers
                 .cancel(self.timer(crate::consumer::cx::GroupTimer::SendBack(back)));

@@ -24,6 +24,7 @@ use crate::wire::request::send_back::{Delay, SendBackRequest};
 use super::Group;
 use super::dispatch::Reported;
 use super::dispatch::send_back::{AfterFailure, Due};
+use super::dispatch::strays::Stage;
 use super::queue::Queue;
 use super::queue::window::{Freed, SlotState};
 
@@ -351,15 +352,17 @@ impl Group {
 
     // ---- deadlines ------------------------------------------------------------------------------
 
-    /// A handler asks for more time. Without effect once the queue is given back or the group is past
-    /// its drain: no deadline holds any more, and to set one for a message whose report will not count
-    /// would be to wait for it for ever.
+    /// A handler asks for more time. Without effect while the queue is being given back and once the group
+    /// is past its drain: a message whose report will not count is not to be waited for.
     pub(crate) fn on_extend(&mut self, cx: &mut Cx<'_>, run: u64, position: u32, by: Duration) {
         let Some((key, seq)) = self.dispatch.find(run, position) else {
             cx.counters.late_reports += 1;
             return;
         };
         let has_deadlines = matches!(self.phase, GroupPhase::Running | GroupPhase::Draining);
+        if self.strays.extend(cx.now, (run, position), by) {
+            return self.arm_strays_timer(cx);
+        }
         let queue = self
             .queues
             .get_mut(key)
@@ -438,6 +441,54 @@ impl Group {
         }
         self.arm_delivery_timer(cx, key);
         self.pump(cx, peers, key);
+    }
+
+    /// An ownership has ended: the deadlines of handlers that still run for it hold on, see [`Strays`].
+    ///
+    /// [`Strays`]: super::dispatch::strays::Strays
+    pub(super) fn stray(&mut self, cx: &mut Cx<'_>, key: QueueKey, queue: &Queue) {
+        if !matches!(self.phase, GroupPhase::Running | GroupPhase::Draining) {
+            return;
+        }
+        for (run, position, seq) in self.dispatch.out_of(key) {
+            let state = queue.tenure().and_then(|tenure| tenure.window.state(seq));
+            match state {
+                Some(SlotState::Out { deadline }) => {
+                    self.strays.add(deadline, (run, position), Stage::Running);
+                }
+                Some(SlotState::Cancelled { until }) => {
+                    self.strays.add(until, (run, position), Stage::Cancelled);
+                }
+                // Abandoned already: its report is under way.
+                Some(SlotState::Ready | SlotState::Failing | SlotState::Held | SlotState::Done) | None => {}
+            }
+        }
+        self.arm_strays_timer(cx);
+    }
+
+    pub(super) fn on_strays_timer(&mut self, cx: &mut Cx<'_>) {
+        while let Some(((run, position), stage)) = self.strays.take_due(cx.now) {
+            if self.dispatch.find(run, position).is_none() {
+                continue;
+            }
+            let id = ConsumeId { group: self.key, run };
+            match stage {
+                Stage::Running => {
+                    let until = cx.now + self.config.cancel_grace;
+                    self.strays.add(until, (run, position), Stage::Cancelled);
+                    cx.tell(AppAction::Cancel { id, position });
+                }
+                Stage::Cancelled => cx.tell(AppAction::Abandon { id, position }),
+            }
+        }
+        self.arm_strays_timer(cx);
+    }
+
+    fn arm_strays_timer(&self, cx: &mut Cx<'_>) {
+        match self.strays.next_at() {
+            Some(at) => cx.timers.set(self.timer(GroupTimer::Strays), at),
+            None => cx.timers.cancel(self.timer(GroupTimer::Strays)),
+        }
     }
 
     fn arm_delivery_timer(&self, cx: &mut Cx<'_>, key: QueueKey) {

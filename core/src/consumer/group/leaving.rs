@@ -67,6 +67,8 @@ impl Group {
     fn commit_last(&mut self, cx: &mut Cx<'_>) {
         self.phase = GroupPhase::Committing;
         cx.timers.cancel(self.timer(GroupTimer::Commit));
+        cx.timers.cancel(self.timer(GroupTimer::Strays));
+        self.strays.clear();
         cx.timers
             .set(self.timer(GroupTimer::Phase), cx.now + self.offset_timeout);
         for key in self.queues.keys() {

@@ -37,6 +37,7 @@ use crate::wire::subscription::Subscription;
 
 use dispatch::Dispatch;
 use dispatch::send_back::SendBacks;
+use dispatch::strays::Strays;
 use queue::Queue;
 use rebalance::{Rebalance, Why};
 
@@ -72,6 +73,7 @@ pub(crate) struct Group {
     epochs: u64,
     dispatch: Dispatch,
     send_backs: SendBacks,
+    strays: Strays,
     /// Bytes of batch buffers held, over all queues.
     buffer_bytes: u64,
     /// Whether a queue is held because of that.
@@ -114,6 +116,7 @@ impl Group {
             epochs: 0,
             dispatch: Dispatch::new(config.concurrency, config.handler_batch),
             send_backs: SendBacks::new(config.send_back_retries, config.local_retry),
+            strays: Strays::default(),
             buffer_bytes: 0,
             buffer_was_full: false,
             ready_told: false,
@@ -265,6 +268,7 @@ impl Group {
             }
             GroupTimer::SendBack(back) => self.on_send_back_timer(cx, peers, back),
             GroupTimer::Phase => self.on_phase_timer(cx),
+            GroupTimer::Strays => self.on_strays_timer(cx),
         }
     }
 
@@ -343,6 +347,8 @@ impl Group {
     }
 
     pub(crate) fn status(&self) -> GroupStatus {
+        let is_open = |(run, position)| self.dispatch.find(run, position).is_some();
+        let strays = self.strays.past_deadline(is_open);
         let past = |(_, queue): (QueueKey, &Queue)| queue.tenure().map_or(0, |t| t.window.past_deadline());
         GroupStatus {
             group: self.name.clone(),
@@ -350,7 +356,7 @@ impl Group {
             members: self.rebalance.members().to_vec(),
             queues: self.queues.iter().map(|(_, queue)| queue.status()).collect(),
             permits: self.dispatch.permits(),
-            past_deadline: self.queues.iter().map(past).sum(),
+            past_deadline: self.queues.iter().map(past).sum::<u32>() + strays,
             buffer_bytes: self.buffer_bytes,
             finished: self.finished,
         }

@@ -8,6 +8,7 @@
 //  begun can be withdrawn.
 
 pub(crate) mod send_back;
+pub(crate) mod strays;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -168,6 +169,14 @@ impl Dispatch {
             .filter(|out| out.queue == queue)
             .map(|out| out.run)
             .collect()
+    }
+
+    /// Messages of a queue that are out: run, position, and place in the queue's window.
+    pub(crate) fn out_of(&self, queue: QueueKey) -> Vec<(u64, u32, u64)> {
+        let runs = self.runs.iter().filter(|out| out.queue == queue);
+        let positions = runs.flat_map(|out| (out.range.start..out.range.end).map(move |at| (out.run, at)));
+        let open = positions.filter_map(|(run, at)| self.find(run, at).map(|(_, seq)| (run, at, seq)));
+        open.collect()
     }
 
     /// All runs that are out.
