@@ -84,6 +84,15 @@ impl Answer for Canned {
 pub(super) struct Refusal {
     pub(super) code: ResponseCode,
     pub(super) remark: String,
+    forbidden: Option<Forbidden>,
+}
+
+/// What forbids a pull (`ForbiddenType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Forbidden {
+    Group = 2,
+    Topic = 3,
+    Broadcasting = 4,
 }
 
 impl Refusal {
@@ -91,7 +100,23 @@ impl Refusal {
         Self {
             code,
             remark: remark.into(),
+            forbidden: None,
         }
+    }
+
+    /// The refusal of a pull that is not allowed.
+    pub(super) fn forbidden(by: Forbidden, remark: String) -> Self {
+        Self {
+            code: ResponseCode::NO_PERMISSION,
+            remark,
+            forbidden: Some(by),
+        }
+    }
+}
+
+impl WriteExt for Refusal {
+    fn write_ext(&self, out: &mut ExtWriter<'_>) {
+        out.opt_int("forbiddenType", self.forbidden.map(|by| by as i32));
     }
 }
 
@@ -207,7 +232,17 @@ impl Post {
     /// Refuses.
     pub(super) fn refuse(&mut self, now: Instant, to: Asker, refusal: &Refusal) {
         if to.fate != Fate::Lost {
-            let frame = request::encode_refusal(FORM, to.opaque, refusal.code, &refusal.remark);
+            let command = Command {
+                code: refusal.code.0,
+                language: Language::Rust,
+                version: VERSION,
+                opaque: to.opaque,
+                flag: FLAG_RESPONSE,
+                remark: Some(&refusal.remark),
+                ext: refusal,
+                body: &[],
+            };
+            let frame = command.encode(FORM);
             self.answer_encoded(now, to, frame);
         }
     }

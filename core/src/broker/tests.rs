@@ -238,6 +238,13 @@ fn a_node_that_is_down_or_unknown_closes_what_comes() {
     bench.control(Control::Disconnect(conn));
     assert_eq!((bench.closed.last(), members(&bench)), (Some(&conn), 0));
     assert_eq!(bench.state.connections(), 0);
+
+    let conn = bench.connect(&name_server());
+    bench.control(Control::Crash(name_server()));
+    assert_eq!(bench.closed.last(), Some(&conn));
+    bench.control(Control::Start(name_server()));
+    let conn = bench.connect(&name_server());
+    assert_eq!(bench.ask_raw(conn, 206, &()), 0);
 }
 
 #[test]

@@ -10,7 +10,6 @@
 //= rocketmq: PullMessageProcessor.processRequest, DefaultPullMessageResultHandler
 
 use alloc::format;
-use alloc::string::String;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +17,7 @@ use bytes::Bytes;
 use super::super::Timer;
 use super::super::cx::Arrival;
 use super::super::holds::Held;
-use super::super::post::{Asker, Refusal};
+use super::super::post::{Asker, Forbidden, Refusal};
 use super::super::store::{Read, ReadLimits, ReadStatus, TagFilter};
 use super::Serving;
 use super::disk::PERM_READ;
@@ -98,15 +97,16 @@ impl Serving<'_> {
         let PullRequest {
             group, topic, queue, ..
         } = request;
-        let denied = |remark: String| Refusal::new(ResponseCode::NO_PERMISSION, remark);
         let config = self.group(group)?;
         if !config.consume_enable {
-            return Err(denied(format!("subscription group no permission, {group}")));
+            let remark = format!("subscription group no permission, {group}");
+            return Err(Refusal::forbidden(Forbidden::Group, remark));
         }
         let broadcast_enable = config.consume_broadcast_enable;
         let config = self.disk.store.topic(topic).ok_or_else(|| no_topic(topic))?;
         if config.perm & PERM_READ == 0 {
-            return Err(denied(format!("the topic[{topic}] pulling message is forbidden")));
+            let remark = format!("the topic[{topic}] pulling message is forbidden");
+            return Err(Refusal::forbidden(Forbidden::Topic, remark));
         }
         if u32::try_from(queue.0).map_or(true, |id| id >= config.read_queues) {
             let remark = format!(
@@ -130,7 +130,7 @@ impl Serving<'_> {
                 "the consumer group[{}] can not consume by broadcast way",
                 request.group
             );
-            return Err(Refusal::new(ResponseCode::NO_PERMISSION, remark));
+            return Err(Refusal::forbidden(Forbidden::Broadcasting, remark));
         }
         let registered = group.subscriptions.get(&request.topic);
         let registered = registered.ok_or_else(|| unknown("the consumer's subscription not exist"))?;

@@ -6,6 +6,7 @@ use crate::broker::config::TopicConfig;
 use crate::broker::event::Control;
 use crate::ids::{ConnId, QueueId, QueueOffset};
 use crate::time::WallTime;
+use crate::wire::command::Header;
 use crate::wire::request::groups::{SubscriptionGroupConfig, UpdateGroupRequest};
 use crate::wire::request::heartbeat::MessageModel;
 use crate::wire::request::pull::{PullAnswer, PullFilter, PullRequest, PullStatus};
@@ -86,6 +87,16 @@ fn the_first_check_that_fails_is_the_answer() {
         ),
     ] {
         assert_eq!(bench.refused(conn, &request), code, "{request:?}");
+    }
+    for (request, forbidden) in [
+        (of("Off", "T", 0), "2"),
+        (of("G", "W", 0), "3"),
+        (of("G", "T", 9), ""),
+    ] {
+        bench.send(conn, &request);
+        let frames = bench.frames(conn);
+        let header = Header::of(&frames[0]).expect("a header");
+        assert_eq!(header.ext.get("forbiddenType").unwrap_or_default(), forbidden);
     }
 }
 
