@@ -131,8 +131,6 @@ pub(super) struct Post {
     serial: u64,
     opaque: i32,
     closing: Vec<ConnId>,
-    /// Room for the body of an answer, used again.
-    records: Vec<u8>,
 }
 
 impl Post {
@@ -145,7 +143,6 @@ impl Post {
             serial: 0,
             opaque: 0,
             closing: Vec::new(),
-            records: Vec::new(),
         }
     }
 
@@ -259,10 +256,6 @@ impl Post {
         if to.fate == Fate::Lost {
             return;
         }
-        self.records.clear();
-        for record in records {
-            self.records.extend_from_slice(record);
-        }
         let command = Command {
             code: code.0,
             language: Language::Rust,
@@ -271,9 +264,9 @@ impl Post {
             flag: FLAG_RESPONSE,
             remark: Some(remark),
             ext,
-            body: &self.records,
+            body: &[],
         };
-        let frame = command.encode(FORM);
+        let frame = command.encode_with(FORM, records);
         self.answer_encoded(now, to, frame);
     }
 

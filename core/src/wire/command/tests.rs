@@ -37,6 +37,18 @@ fn command<'a, E: ?Sized>(ext: &'a E, body: &'a [u8]) -> Command<'a, E> {
 const PULL_ANSWER: &str = r#"{"code":0,"extFields":{"suggestWhichBrokerId":"0","groupSysFlag":"0","nextBeginOffset":"2","maxOffset":"2","minOffset":"0","topicSysFlag":"0"},"flag":1,"language":"JAVA","opaque":24,"remark":"FOUND","serializeTypeCurrentRPC":"JSON","version":513}"#;
 
 #[test]
+fn a_body_may_come_in_parts() {
+    for form in [HeaderForm::Json, HeaderForm::Rocketmq] {
+        let whole = command(&(), b"onetwothree").encode(form).unwrap();
+        let parts = command(&(), b"one").encode_with(form, &["two", "", "three"]);
+        assert_eq!(parts.unwrap(), whole);
+    }
+    let large = Bytes::from(alloc::vec![0_u8; 9 << 20]);
+    let too_large = command(&(), b"").encode_with(HeaderForm::Json, &[&large, &large]);
+    assert!(matches!(too_large, Err(FrameError::Length { .. })));
+}
+
+#[test]
 fn a_typical_answer_borrows_everything() {
     let header = json(PULL_ANSWER).unwrap();
     assert!(header.is_response() && !header.is_oneway());

@@ -61,6 +61,16 @@ impl<E: WriteExt + ?Sized> Command<'_, E> {
     ///
     /// [`FrameError::Length`] for a frame that no peer would take.
     pub fn encode(&self, form: HeaderForm) -> Result<Bytes, FrameError> {
+        self.encode_with::<&[u8]>(form, &[])
+    }
+
+    /// The same with further parts behind the body, each copied once: for an answer that consists of many
+    /// records.
+    ///
+    /// # Errors
+    ///
+    /// As [`Command::encode`].
+    pub fn encode_with<P: AsRef<[u8]>>(&self, form: HeaderForm, parts: &[P]) -> Result<Bytes, FrameError> {
         let binary = match form {
             HeaderForm::Json => None,
             HeaderForm::Rocketmq => self.measure_binary(),
@@ -72,8 +82,10 @@ impl<E: WriteExt + ?Sized> Command<'_, E> {
             ),
             None => (HeaderForm::Json, self.measure_json()),
         };
-        let (word, header_word) = lengths(header_len, self.body.len())?;
-        let mut out = Vec::with_capacity(PREAMBLE + header_len + self.body.len());
+        let parts_len = parts.iter().map(|part| part.as_ref().len());
+        let body_len = parts_len.fold(self.body.len(), usize::saturating_add);
+        let (word, header_word) = lengths(header_len, body_len)?;
+        let mut out = Vec::with_capacity(PREAMBLE + header_len + body_len);
         out.extend_from_slice(&word.to_be_bytes());
         let [_, high, middle, low] = header_word.to_be_bytes();
         out.extend_from_slice(&[form.to_byte(), high, middle, low]);
@@ -83,6 +95,9 @@ impl<E: WriteExt + ?Sized> Command<'_, E> {
         }
         debug_assert_eq!(out.len(), PREAMBLE + header_len, "measured and written alike");
         out.extend_from_slice(self.body);
+        for part in parts {
+            out.extend_from_slice(part.as_ref());
+        }
         Ok(out.into())
     }
 
