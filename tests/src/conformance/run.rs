@@ -21,7 +21,8 @@ pub struct Outcome {
     pub step: String,
     /// What was sent or done, for a reader.
     pub sent: String,
-    /// What came, in order, each frame in its comparable form; `"closed"` and `"silence"` stand for themselves.
+    /// What came, in order, each frame in its comparable form; `"closed"`, `"silence"` and `"nothing to
+    /// answer"` stand for themselves.
     pub came: Vec<Value>,
 }
 
@@ -61,8 +62,8 @@ struct Run<'a, C> {
 
 #[derive(Default)]
 struct Conn {
-    /// The server's last request: its code and opaque.
-    asked: Option<(i64, i64)>,
+    /// The opaque of the server's last request.
+    asked: Option<i64>,
     /// Answers that came while another was awaited.
     early: BTreeMap<i64, Frame>,
 }
@@ -95,7 +96,11 @@ impl<C: Cluster> Run<'_, C> {
             Do::Silence(time) => {
                 self.read(step, *time, &mut came)?;
             }
-            Do::Reply { code, remark, body } => self.reply(conn, *code, remark.as_deref(), body)?,
+            Do::Reply { code, remark, body } => {
+                if !self.reply(conn, *code, remark.as_deref(), body) {
+                    came.push("nothing to answer".into());
+                }
+            }
             Do::Wait(time) => self.cluster.wait(*time),
             Do::Close => {
                 self.cluster.close(conn);
@@ -141,9 +146,11 @@ impl<C: Cluster> Run<'_, C> {
             .fold(now, |text, (name, value)| text.replace(name, value))
     }
 
-    fn reply(&mut self, conn: &str, code: i32, remark: Option<&str>, body: &[u8]) -> Result<(), String> {
-        let asked = self.conns.get_mut(conn).and_then(|conn| conn.asked.take());
-        let (_, opaque) = asked.ok_or("the server asked for nothing")?;
+    /// Answers the server's last request, if it made one.
+    fn reply(&mut self, conn: &str, code: i32, remark: Option<&str>, body: &[u8]) -> bool {
+        let Some(opaque) = self.conns.get_mut(conn).and_then(|conn| conn.asked.take()) else {
+            return false;
+        };
         let bytes = Outgoing {
             code,
             flag: Outgoing::ANSWER,
@@ -155,7 +162,7 @@ impl<C: Cluster> Run<'_, C> {
         }
         .encode();
         self.cluster.send(conn, &bytes);
-        Ok(())
+        true
     }
 
     /// Reads until the answer to `opaque`, or nothing more comes.
@@ -214,7 +221,7 @@ impl<C: Cluster> Run<'_, C> {
         if !frame.is_answer()
             && let Some(conn) = self.conns.get_mut(&step.conn)
         {
-            conn.asked = Some((frame.code, frame.opaque));
+            conn.asked = Some(frame.opaque);
         }
         if let Some(name) = &step.learns {
             for (index, message) in messages(frame).into_iter().enumerate() {

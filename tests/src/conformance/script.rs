@@ -32,7 +32,12 @@ pub const CLUSTER_NAME: &str = "testing";
 pub const BROKER_NAME: &str = "broker-a";
 
 /// Where the machine is known to answer otherwise.
-pub const KNOWN: &[Known] = &[];
+pub const KNOWN: &[Known] = &[Known {
+    name: "language",
+    why: "an answer says which language its server is written in",
+    steps: "",
+    paths: &["0/language", "1/language"],
+}];
 
 /// What a broker needs to index what it has just stored, milliseconds.
 const INDEXED: u64 = 300;
