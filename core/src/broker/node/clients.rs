@@ -103,12 +103,22 @@ impl Serving<'_> {
         asked: &Asked<'_, '_>,
         request: UnregisterRequest,
     ) -> Result<Done, Refusal> {
-        let left = request.consumer_group.as_ref();
-        let left = left.and_then(|group| self.replica.members.leave(asked.conn(), group));
-        if let Some(gone) = left {
-            let config = self.disk.groups.get(&gone.group);
-            let told = gone.told && config.is_none_or(|config| config.notify_consumer_ids_changed_enable);
-            self.left(&Gone { told, ..gone });
+        let Some(group) = &request.consumer_group else {
+            return Ok(Done);
+        };
+        let notify = self
+            .disk
+            .groups
+            .get(group)
+            .is_none_or(|config| config.notify_consumer_ids_changed_enable);
+        match self.replica.members.leave(asked.conn(), group) {
+            Some(gone) => self.left(&Gone {
+                told: gone.told && notify,
+                ..gone
+            }),
+            // The others are told that somebody left who was not there.
+            None if notify => self.notify(group),
+            None => {}
         }
         Ok(Done)
     }

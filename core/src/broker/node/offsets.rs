@@ -29,6 +29,7 @@ impl Serving<'_> {
     }
 
     fn update_offset(&mut self, conn: ConnId, request: &CommitOffsetRequest) -> Result<Done, Refusal> {
+        // The one request about a group that does not create it.
         if !self.disk.groups.contains_key(&request.group) {
             return Err(no_group(&request.group));
         }
@@ -85,9 +86,12 @@ impl Serving<'_> {
         let queue = (&request.queue.topic, request.queue.queue);
         let stored = self.disk.offsets.query(&request.group, queue);
         let may_be_zero = request.set_zero_if_not_found != Some(false);
-        Ok(StoredOffset(stored.or_else(|| {
-            (may_be_zero && self.is_young(queue)).then_some(QueueOffset(0))
-        })))
+        let offset = stored.or_else(|| (may_be_zero && self.is_young(queue)).then_some(QueueOffset(0)));
+        let none = || {
+            let remark = "Not found, maybe this group consumer boot first";
+            Refusal::new(ResponseCode::QUERY_NOT_FOUND, remark)
+        };
+        offset.map(|offset| StoredOffset(Some(offset))).ok_or_else(none)
     }
 
     /// Whether a queue still has its first message, and in memory: a new group then begins with it,

@@ -1,11 +1,15 @@
 //! Sends: 10, 310 and 320.
 //= rocketmq: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck
 
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+
 use super::super::config::{Settings, TopicConfig};
+use super::super::cx::Cx;
 use super::super::post::Refusal;
 use super::super::store::Stored;
 use super::Serving;
@@ -13,13 +17,15 @@ use super::names::{
     SCHEDULE_TOPIC, TEMPLATE_TOPIC, TOPIC_MAX, dead_letter_topic, is_legal, is_of_dead_letters, retries_of,
 };
 use super::offsets::no_topic;
-use super::serve::Asked;
+use super::serve::{Asked, read};
 use super::storing::{Draft, with_properties};
 use crate::ids::{QueueId, Topic};
 use crate::wire::code::ResponseCode;
+use crate::wire::command::{ExtWriter, Header, WriteExt};
 use crate::wire::message_id::OffsetMessageId;
 use crate::wire::properties::{self, Properties, name};
 use crate::wire::request::send::{SendAnswer, SendKind, SendRequest, SendStatus};
+use crate::wire::request::{Answer, AnswerError};
 use crate::wire::send_batch::BatchEntries;
 use crate::wire::stored::{SysFlag, Transaction};
 
@@ -28,20 +34,71 @@ const BATCH_MAX: usize = 4_096;
 /// Queues a topic gets that is made because somebody sent to it.
 const AUTO_QUEUES_MAX: i32 = 8;
 
+/// What every answer to a producer says about its broker (`regionId`, `traceOn`).
+const REGION: &str = "DefaultRegion";
+const REGION_FIELD: &str = "MSG_REGION";
+const TRACE_FIELD: &str = "TRACE_ON";
+const CLUSTER_PROPERTY: &str = "CLUSTER";
+
+/// An answer, or the fields of a refusal, with the broker's region.
+struct WithRegion<T>(T);
+
+impl<T: WriteExt> WriteExt for WithRegion<T> {
+    fn write_ext(&self, out: &mut ExtWriter<'_>) {
+        self.0.write_ext(out);
+        out.text(REGION_FIELD, REGION);
+        out.bool(TRACE_FIELD, true);
+    }
+}
+
+impl<T: Answer> Answer for WithRegion<T> {
+    fn code(&self) -> ResponseCode {
+        self.0.code()
+    }
+
+    fn body(&self) -> Bytes {
+        self.0.body()
+    }
+
+    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
+        T::decode(header, body).map(Self)
+    }
+}
+
 impl Serving<'_> {
-    pub(super) fn send(
-        &mut self,
-        asked: &Asked<'_, '_>,
-        request: SendRequest,
-    ) -> Result<SendAnswer, Refusal> {
+    pub(super) fn on_send(&mut self, asked: &Asked<'_, '_>) {
+        let Some(request) = read::<SendRequest>(&mut self.cx, asked) else {
+            return;
+        };
+        let answer = self.send(asked, request);
+        let Cx { now, post, .. } = &mut self.cx;
+        match answer {
+            Ok(answer) => post.answer(*now, asked.to, &WithRegion(answer)),
+            // What fails inside a broker is answered by another part of it, which knows no region.
+            Err(refusal) if refusal.code == ResponseCode::SYSTEM_ERROR => {
+                post.refuse(*now, asked.to, &refusal);
+            }
+            Err(Refusal { code, remark }) => {
+                post.answer_records(*now, asked.to, (code, &remark), &WithRegion(()), &[]);
+            }
+        }
+    }
+
+    fn send(&mut self, asked: &Asked<'_, '_>, request: SendRequest) -> Result<SendAnswer, Refusal> {
         self.must_be_master()?;
         self.check_topic(&request)?;
         check_size(&request, self.cx.settings)?;
         let topic = self.retry_or_grave(&request)?;
         let queue = self.choose_queue(&topic, request.queue)?;
         let is_buried = topic != request.topic;
-        let properties = request.properties.as_deref().unwrap_or_default();
-        let mut draft = Draft {
+        // The messages of a batch have their own, and are stored with no others.
+        let given = Properties::new(request.properties.as_deref().unwrap_or_default().as_bytes());
+        let unique_key = match (given.get(name::UNIQUE_KEY), request.kind) {
+            (None, SendKind::Long | SendKind::Short) => Some(self.made_up_key()),
+            (given, SendKind::Long | SendKind::Short | SendKind::Batch) => given.map(Cow::into_owned),
+        };
+        let properties = self.with_own_properties(given, unique_key.as_deref(), is_buried)?;
+        let draft = Draft {
             queue,
             flag: request.flag,
             sys_flag: SysFlag(request.sys_flag),
@@ -52,22 +109,45 @@ impl Serving<'_> {
             properties: properties.into(),
             topic,
         };
-        if is_buried {
-            let of = Properties::new(properties.as_bytes());
-            draft.properties = with_properties(of, &[(name::DELAY_LEVEL, "-1")])?.into();
-        }
         let stored = match request.kind {
             SendKind::Long | SendKind::Short => [self.disk.take_in(&mut self.cx, &draft)?].into(),
             SendKind::Batch => self.send_batch(&request, &draft)?,
         };
-        let unique_key = Properties::new(properties.as_bytes()).get(name::UNIQUE_KEY);
         Ok(SendAnswer {
             status: SendStatus::Stored,
             message_id: self.message_ids(&stored),
             queue,
             offset: stored.first().map(|first| first.queue_offset),
-            transaction_id: unique_key.map(|key| key.into_owned()),
+            transaction_id: unique_key,
         })
+    }
+
+    /// What a broker says about itself in each message it takes in.
+    fn with_own_properties(
+        &self,
+        given: Properties<'_>,
+        unique_key: Option<&str>,
+        is_buried: bool,
+    ) -> Result<String, Refusal> {
+        let mut own = Vec::from([
+            (REGION_FIELD, REGION),
+            (TRACE_FIELD, "true"),
+            (CLUSTER_PROPERTY, self.cx.names.live.cluster()),
+        ]);
+        own.extend(unique_key.map(|key| (name::UNIQUE_KEY, key)));
+        if is_buried {
+            own.push((name::DELAY_LEVEL, "-1"));
+        }
+        with_properties(given, &own)
+    }
+
+    /// A key for a message whose producer gave it none: where it is about to lie, which is as unique.
+    fn made_up_key(&self) -> String {
+        let id = OffsetMessageId {
+            store_host: self.disk.host,
+            physical_offset: self.disk.store.max_physical(),
+        };
+        id.to_string()
     }
 
     fn message_ids(&self, stored: &[Stored]) -> String {

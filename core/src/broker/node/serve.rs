@@ -54,7 +54,7 @@ impl Serving<'_> {
             RequestCode::LOCK_BATCH_MQ => self.answer(asked, Self::lock),
             RequestCode::UNLOCK_BATCH_MQ => self.answer(asked, Self::unlock),
             RequestCode::SEND_MESSAGE | RequestCode::SEND_MESSAGE_V2 | RequestCode::SEND_BATCH_MESSAGE => {
-                self.answer(asked, Self::send);
+                self.on_send(asked);
             }
             RequestCode::CONSUMER_SEND_MSG_BACK => self.answer(asked, Self::send_back),
             RequestCode::GET_EARLIEST_MSG_STORETIME => self.answer(asked, Self::earliest_store_time),

@@ -161,6 +161,8 @@ impl Disk {
         let properties = with_properties(
             Properties::new(draft.properties.as_bytes()),
             &[
+                // A level beyond the last is the last.
+                (name::DELAY_LEVEL, &level.to_string()),
                 (REAL_TOPIC, draft.topic.as_str()),
                 (REAL_QUEUE, &draft.queue.0.to_string()),
             ],
@@ -211,7 +213,7 @@ impl Disk {
     fn deliver(&mut self, cx: &mut Cx<'_>, waiting: &Record<'_>) -> Option<Stored> {
         let topic = Topic::from(&*waiting.property(REAL_TOPIC)?);
         let queue = QueueId(waiting.property(REAL_QUEUE)?.parse().ok()?);
-        let properties = with_properties(waiting.properties(), &[(WAIT, "false")]).ok()?;
+        let properties = with_properties(waiting.properties(), &[]).ok()?;
         let draft = Draft::copy_of(waiting, topic, queue, properties);
         let record = self.record(cx, &draft);
         self.append(cx, &record).ok()

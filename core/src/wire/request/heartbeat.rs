@@ -205,7 +205,8 @@ impl Request for UnregisterRequest {
 
     fn decode(ext: &ExtFields<'_>, _: &Bytes) -> Result<Self, Malformed> {
         Ok(Self {
-            client_id: ext.require("clientID")?.into(),
+            // Brokers go by the connection and never look at it.
+            client_id: ext.get("clientID").unwrap_or_default().into(),
             consumer_group: ext.get("consumerGroup").map(Into::into),
             producer_group: ext.get("producerGroup").map(Into::into),
         })

@@ -68,7 +68,8 @@ impl Request for QueryOffsetRequest {
 
     fn decode(ext: &ExtFields<'_>, _: &Bytes) -> Result<Self, Malformed> {
         Ok(Self {
-            group: ext.require("consumerGroup")?.into(),
+            // Brokers take an absent group for one that has stored nothing.
+            group: ext.get("consumerGroup").unwrap_or_default().into(),
             queue: QueueRef::decode(ext)?,
             set_zero_if_not_found: ext.get_bool("setZeroIfNotFound"),
         })

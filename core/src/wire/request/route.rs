@@ -59,7 +59,8 @@ impl Request for RouteRequest {
 
     fn decode(ext: &ExtFields<'_>, _: &Bytes) -> Result<Self, Malformed> {
         Ok(Self {
-            topic: ext.require("topic")?.into(),
+            // Name servers take an absent topic for one that they do not know.
+            topic: ext.get("topic").unwrap_or_default().into(),
             standard_json: ext.get_bool("acceptStandardJsonOnly").unwrap_or(false),
         })
     }
@@ -188,13 +189,26 @@ impl WriteExt for TopicRoute {
 
 impl Answer for TopicRoute {
     fn body(&self) -> Bytes {
-        json_body(self)
+        json_body(&Written {
+            route: self,
+            filter_servers: BTreeMap::new(),
+        })
     }
 
     fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
         expect_success(header)?;
         Ok(fastjson::from_slice(body)?)
     }
+}
+
+/// A route as name servers write it.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    route: &'a TopicRoute,
+    /// Servers that filtered are long gone; their empty table is not.
+    #[serde(rename = "filterServerTable")]
+    filter_servers: BTreeMap<&'a str, &'a str>,
 }
 
 /// A [`TopicRoute`] as name servers write it for clients before 4.9.4: broker ids and queue ids are bare

@@ -150,17 +150,18 @@ impl Request for SendRequest {
 
     /// The field names tell which of the three requests it is.
     fn decode(ext: &ExtFields<'_>, body: &Bytes) -> Result<Self, Malformed> {
-        let (kind, names) = if ext.get(LONG.producer_group).is_some() {
+        let (single, names) = if ext.get(LONG.topic).is_some() {
             (SendKind::Long, LONG)
-        } else if ext.get_bool(SHORT.batch) == Some(true) {
-            (SendKind::Batch, SHORT)
         } else {
             (SendKind::Short, SHORT)
         };
+        let is_batch = ext.get_bool(names.batch) == Some(true);
+        let kind = if is_batch { SendKind::Batch } else { single };
         let queue = ext.require_i32(names.queue)?;
         Ok(Self {
             kind,
-            producer_group: ext.require(names.producer_group)?.into(),
+            // Brokers do not miss it.
+            producer_group: ext.get(names.producer_group).unwrap_or_default().into(),
             topic: ext.require(names.topic)?.into(),
             default_topic: ext.require(names.default_topic)?.into(),
             default_topic_queues: ext.require_i32(names.default_topic_queues)?,

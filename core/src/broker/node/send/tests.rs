@@ -1,4 +1,6 @@
-use alloc::string::ToString as _;
+use alloc::borrow::Cow;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -50,13 +52,42 @@ fn what_was_sent_is_stored_as_it_was() {
             (found.stored_body(), found.sys_flag().0, found.flag()),
             (&b"hello"[..], 0x301, 7)
         );
-        assert_eq!(found.properties().as_bytes(), properties.as_bytes());
+        let says = found.properties().iter();
+        let says: BTreeMap<String, String> = says
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect();
+        let own = [
+            ("MSG_REGION", "DefaultRegion"),
+            ("TRACE_ON", "true"),
+            ("CLUSTER", "DefaultCluster"),
+        ];
+        let given = [("TAGS", "A"), ("UNIQ_KEY", "u1")];
+        let want = own
+            .iter()
+            .chain(&given)
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        assert_eq!(says, want.collect());
         assert_eq!(found.born_host().ip().to_string(), "10.1.0.1");
         assert_eq!((found.born_at(), found.store_at()), (WALL, WALL));
         let id: OffsetMessageId = sent.message_id.parse().expect("an offset id");
         assert_eq!(id.physical_offset, found.physical_offset());
         assert_eq!(id.store_host.to_string(), "10.0.0.1:10911");
     }
+}
+
+#[test]
+fn a_message_without_a_key_gets_one_of_its_own() {
+    let mut bench = Bench::new();
+    let conn = bench.client();
+    let keys: BTreeSet<String> = (0..3)
+        .filter_map(|_| bench.do_it(conn, &send_to("T", "TAGS\u{1}A\u{2}")).transaction_id)
+        .collect();
+    assert_eq!(keys.len(), 3, "{keys:?}");
+    let stored: BTreeSet<String> = (0..2)
+        .flat_map(|queue| stored(&bench, "T", queue))
+        .filter_map(|record| record.property("UNIQ_KEY").map(Cow::into_owned))
+        .collect();
+    assert_eq!(stored, keys);
 }
 
 #[test]
