@@ -1,6 +1,6 @@
 //! What two runs say differently.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub struct Known {
     /// Why it is left.
     pub why: &'static str,
     /// How titles of the steps concerned begin.
-    pub steps: &'static str,
+    pub steps: &'static [&'static str],
     /// How paths of the values concerned begin, for example `0/ext/msgId`.
     pub paths: &'static [&'static str],
 }
@@ -23,7 +23,8 @@ pub struct Known {
 impl Known {
     fn covers(&self, difference: &Difference) -> bool {
         let is_here = |path: &&str| difference.path.starts_with(path);
-        difference.step.starts_with(self.steps) && self.paths.iter().any(is_here)
+        let is_now = |step: &&str| difference.step.starts_with(step);
+        self.steps.iter().any(is_now) && self.paths.iter().any(is_here)
     }
 }
 
@@ -91,8 +92,8 @@ impl fmt::Display for Report {
 pub fn compare(reference: &[Outcome], other: &[Outcome], known: &[Known]) -> Report {
     let mut report = Report::default();
     let mut found = Vec::new();
-    for (index, want) in reference.iter().enumerate() {
-        let got = other.get(index);
+    let by_step: BTreeMap<&str, &Outcome> = other.iter().map(|one| (one.step.as_str(), one)).collect();
+    for want in reference {
         report.steps += 1;
         report.frames += want.came.len();
         let mut at = Place {
@@ -100,21 +101,18 @@ pub fn compare(reference: &[Outcome], other: &[Outcome], known: &[Known]) -> Rep
             found: &mut found,
             values: &mut report.values,
         };
-        match got.filter(|got| got.step == want.step) {
+        match by_step.get(want.step.as_str()) {
             Some(got) => at.list("", &want.came, &got.came),
-            None => at.differ(
-                "step",
-                Some(&want.step.clone().into()),
-                got.map(|got| Value::from(got.step.clone())).as_ref(),
-            ),
+            None => at.differ("step", Some(&want.step.as_str().into()), None),
         }
     }
-    for extra in other.iter().skip(reference.len()) {
+    let steps: BTreeSet<&str> = reference.iter().map(|one| one.step.as_str()).collect();
+    for extra in other.iter().filter(|one| !steps.contains(one.step.as_str())) {
         found.push(Difference {
             step: extra.step.clone(),
             path: "step".into(),
             reference: None,
-            other: Some(extra.step.clone().into()),
+            other: Some(extra.step.as_str().into()),
         });
     }
     for difference in found {
@@ -264,6 +262,7 @@ mod tests {
             "a: 1 0/ext/new",
             "a: 1 1",
             "a: 3 step",
+            "a: 4 step",
         ];
         assert_eq!(paths(&report), all);
         assert_eq!((report.steps, report.frames, report.values), (3, 2, 3));
@@ -271,11 +270,14 @@ mod tests {
         let known = [Known {
             name: "n",
             why: "w",
-            steps: "a: 1",
+            steps: &["a: 1"],
             paths: &["0/ext"],
         }];
         let report = compare(&reference, &other, &known);
-        assert_eq!(paths(&report), ["a: 1 0/code", "a: 1 1", "a: 3 step"]);
+        assert_eq!(
+            paths(&report),
+            ["a: 1 0/code", "a: 1 1", "a: 3 step", "a: 4 step"]
+        );
         assert_eq!(report.met, ["n"].into());
         assert_eq!(compare(&reference, &reference, &known).unknown, []);
     }

@@ -32,12 +32,44 @@ pub const CLUSTER_NAME: &str = "testing";
 pub const BROKER_NAME: &str = "broker-a";
 
 /// Where the machine is known to answer otherwise.
-pub const KNOWN: &[Known] = &[Known {
-    name: "language",
-    why: "an answer says which language its server is written in",
-    steps: "",
-    paths: &["0/language", "1/language"],
-}];
+pub const KNOWN: &[Known] = &[
+    Known {
+        name: "language",
+        why: "an answer says which language its server is written in",
+        steps: &[""],
+        paths: &["0/language", "1/language"],
+    },
+    Known {
+        name: "remark of a success",
+        why: "a success of Java's may say that no response code was set, which is a slip and means nothing",
+        steps: &[
+            "topics: ",
+            "sends: a topic that is not written",
+            "offsets: the beginning",
+            "relay: positions",
+        ],
+        paths: &["0/remark"],
+    },
+    Known {
+        name: "names of the system",
+        why: "groups and topics for parts of a broker that the machine does not have",
+        steps: &["groups: all groups", "routes: topics of the cluster"],
+        paths: &[
+            "0/ext/totalGroupNum",
+            "0/body/json/subscriptionGroupTable/CID_",
+            "0/body/json/subscriptionGroupTable/FILTERSRV_CONSUMER",
+            "0/body/json/subscriptionGroupTable/SELF_TEST_C_GROUP",
+            "0/body/json/subscriptionGroupTable/TOOLS_CONSUMER",
+            "0/body/json/topicList/BenchmarkTest",
+            "0/body/json/topicList/OFFSET_MOVED_EVENT",
+            "0/body/json/topicList/RMQ_SYS_",
+            "0/body/json/topicList/SCHEDULE_TOPIC_XXXX",
+            "0/body/json/topicList/SELF_TEST_TOPIC",
+            "0/body/json/topicList/rmq_sys_",
+            "0/body/json/topicList/testing_REPLY_TOPIC",
+        ],
+    },
+];
 
 /// What a broker needs to index what it has just stored, milliseconds.
 const INDEXED: u64 = 300;

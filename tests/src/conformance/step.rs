@@ -192,7 +192,11 @@ impl Script {
 
     /// Lets so many milliseconds pass.
     pub fn wait(&mut self, ms: u64) {
-        let title = format!("wait {}", self.steps.len());
+        let after = self.steps.last().map_or("", |step| step.title.as_str());
+        let title = format!(
+            "{}: wait",
+            after.split_once(": ").map_or(after, |(_, title)| title)
+        );
         self.push("", &title, Do::Wait(Duration::from_millis(ms)));
     }
 

@@ -128,10 +128,28 @@ pub(super) fn write(s: &mut Script) {
     s.ask("m4", "no body", Ask::new(34, ""));
     let producer = r#"{"clientID":"client-4","producerDataSet":[{"groupName":"senders"}]}"#;
     s.ask("m4", "a producer", Ask::new(34, "").body(producer));
-    s.ask("b1", "producers", Ask::new(204, "producerGroup=senders"));
-    s.ask("b1", "unknown producers", Ask::new(204, "producerGroup=nobody"));
     s.ask("b1", "members of no group", Ask::new(38, ""));
+    s.ask(
+        "m4",
+        "broadcasting: one leaves",
+        Ask::new(35, "clientID=client-4 consumerGroup=wide"),
+    );
+    s.silence(
+        "m2",
+        "broadcasting: one leaves, and the other is told or not",
+        INDEXED,
+    );
+    s.ask(
+        "m4",
+        "broadcasting: it comes back",
+        heartbeat_as("client-4", "wide", "BROADCASTING", &wide),
+    );
     s.close("m4");
+    s.silence(
+        "m2",
+        "broadcasting: one is lost, and the other is told or not",
+        INDEXED,
+    );
     s.close("m2");
     s.wait(INDEXED);
 }

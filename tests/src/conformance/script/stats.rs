@@ -1,4 +1,4 @@
-//! What an operator reads: 202, 208, 300, 343. Sums up the chapters before.
+//! What an operator reads: 202, 208, 300. Sums up the chapters before.
 
 use crate::conformance::step::{Ask, Script};
 
@@ -50,5 +50,4 @@ pub(super) fn write(s: &mut Script) {
     );
     s.ask("b1", "groups of a topic", Ask::new(300, "topic=tagged"));
     s.ask("b1", "groups of an unknown topic", Ask::new(300, "topic=nowhere"));
-    s.ask("b1", "topics of a group", Ask::new(343, "group=keepers"));
 }
