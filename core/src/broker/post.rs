@@ -4,6 +4,7 @@
 //! long is answered late, or never, exactly as one that is answered at once.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::mem;
@@ -79,12 +80,12 @@ impl Answer for Canned {
     }
 }
 
-/// A refusal: a code and a reason in words.
+/// A refusal: a code, a reason in words, and the fields that a few of them have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) code: ResponseCode,
     pub(super) remark: String,
-    forbidden: Option<Forbidden>,
+    fields: Vec<(&'static str, String)>,
 }
 
 /// What forbids a pull (`ForbiddenType`).
@@ -100,23 +101,26 @@ impl Refusal {
         Self {
             code,
             remark: remark.into(),
-            forbidden: None,
+            fields: Vec::new(),
         }
+    }
+
+    pub(super) fn field(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.fields.push((name, value.into()));
+        self
     }
 
     /// The refusal of a pull that is not allowed.
     pub(super) fn forbidden(by: Forbidden, remark: String) -> Self {
-        Self {
-            code: ResponseCode::NO_PERMISSION,
-            remark,
-            forbidden: Some(by),
-        }
+        Self::new(ResponseCode::NO_PERMISSION, remark).field("forbiddenType", format!("{}", by as i32))
     }
 }
 
 impl WriteExt for Refusal {
     fn write_ext(&self, out: &mut ExtWriter<'_>) {
-        out.opt_int("forbiddenType", self.forbidden.map(|by| by as i32));
+        for (name, value) in &self.fields {
+            out.text(name, value);
+        }
     }
 }
 

@@ -387,6 +387,11 @@ impl Store {
         self.bytes
     }
 
+    /// Where the newest record begins in the log.
+    pub(crate) fn last_physical(&self) -> Option<PhysicalOffset> {
+        self.log.back().map(|place| place.physical)
+    }
+
     /// Where the next record will begin in the log.
     pub(crate) const fn max_physical(&self) -> PhysicalOffset {
         PhysicalOffset(self.next_physical)

@@ -17,9 +17,9 @@ use super::super::schedule::Schedule;
 use super::super::store::{NewRecord, PutError, Store, Stored, TopicError, View};
 use super::names::TEMPLATE_TOPIC;
 use crate::ids::{BrokerName, ConsumerGroup, PeerAddr, Topic};
-use crate::time::Instant;
+use crate::time::{Instant, WallTime};
 use crate::wire::code::ResponseCode;
-use crate::wire::request::groups::SubscriptionGroupConfig;
+use crate::wire::request::groups::{DataVersion, SubscriptionGroupConfig};
 
 const PERM_TEMPLATE: i32 = 7;
 const TEMPLATE_QUEUES: u32 = 8;
@@ -36,6 +36,7 @@ pub(in crate::broker) struct Disk {
     pub(in crate::broker) host: SocketAddr,
     pub(in crate::broker) store: Store,
     pub(in crate::broker) groups: BTreeMap<ConsumerGroup, SubscriptionGroupConfig>,
+    pub(in crate::broker) groups_version: DataVersion,
     pub(in crate::broker) offsets: ConsumeOffsets,
     pub(in crate::broker) schedule: Schedule,
     /// How far slaves are behind.
@@ -57,6 +58,7 @@ impl Disk {
             host: socket_addr(master),
             store: Store::new(settings),
             groups: BTreeMap::new(),
+            groups_version: DataVersion::default(),
             offsets: ConsumeOffsets::new(settings.offset_flush_interval, settings.offsets_max),
             schedule: Schedule::new(settings.schedule_interval, settings.scheduled_max),
             lag: settings.replication_lag,
@@ -75,6 +77,24 @@ impl Disk {
         } else {
             View::AsOf(fed_until - self.lag)
         }
+    }
+
+    /// Creates a group or replaces its configuration.
+    pub(in crate::broker) fn put_group(&mut self, wall: WallTime, config: SubscriptionGroupConfig) {
+        self.groups.insert(config.group.clone(), config.complete());
+        self.groups_changed(wall);
+    }
+
+    /// Forgets a group's configuration.
+    pub(in crate::broker) fn remove_group(&mut self, wall: WallTime, group: &ConsumerGroup) {
+        if self.groups.remove(group).is_some() {
+            self.groups_changed(wall);
+        }
+    }
+
+    const fn groups_changed(&mut self, wall: WallTime) {
+        self.groups_version.counter += 1;
+        self.groups_version.timestamp = wall.as_unix_millis();
     }
 
     /// Creates a topic or changes it, and registers it.

@@ -45,10 +45,16 @@ impl Serving<'_> {
         let stored = request.begin..=request.end;
         let (store, most) = (&self.disk.store, usize::try_from(most).unwrap_or(0));
         let found = store.find(self.view(), &request.topic, &request.key, &stored, most);
+        if found.is_empty() {
+            let remark = "can not find message, maybe time range not correct";
+            return Err(Refusal::new(ResponseCode::QUERY_NOT_FOUND, remark)
+                .field("indexLastUpdateTimestamp", "0")
+                .field("indexLastUpdatePhyoffset", "0"));
+        }
         Ok(FoundMessages {
             messages: found.into_iter().flatten().copied().collect::<Vec<u8>>().into(),
             indexed_until: Some(self.cx.wall),
-            indexed_offset: Some(store.max_physical()),
+            indexed_offset: store.last_physical(),
         })
     }
 

@@ -11,8 +11,8 @@ use crate::ids::ConsumerGroup;
 use crate::wire::code::ResponseCode;
 use crate::wire::request::Done;
 use crate::wire::request::groups::{
-    DataVersion, DeleteGroupRequest, GroupConfigRequest, GroupListRequest, GroupTable,
-    SubscriptionGroupConfig, UpdateGroupRequest,
+    DeleteGroupRequest, GroupConfigRequest, GroupListRequest, GroupTable, SubscriptionGroupConfig,
+    UpdateGroupRequest,
 };
 
 impl Serving<'_> {
@@ -24,7 +24,7 @@ impl Serving<'_> {
             && self.has_room_for_group()
         {
             let config = SubscriptionGroupConfig::new(group.clone());
-            self.disk.groups.insert(group.clone(), config);
+            self.disk.put_group(self.cx.wall, config);
         }
         self.disk.groups.get(group).ok_or_else(|| no_group(group))
     }
@@ -33,11 +33,15 @@ impl Serving<'_> {
         self.disk.groups.len() < self.cx.settings.groups_max
     }
 
-    pub(super) fn update_group(
-        &mut self,
-        _: &Asked<'_, '_>,
-        request: UpdateGroupRequest,
-    ) -> Result<Done, Refusal> {
+    pub(super) fn on_update_group(&mut self, asked: &Asked<'_, '_>) {
+        if asked.body.is_empty() {
+            // Nothing is to be updated, which is a success.
+            return self.cx.post.answer(self.cx.now, asked.to, &Done);
+        }
+        self.answer(asked, Self::update_group);
+    }
+
+    fn update_group(&mut self, _: &Asked<'_, '_>, request: UpdateGroupRequest) -> Result<Done, Refusal> {
         let UpdateGroupRequest(config) = request;
         let group = &config.group;
         if !is_legal(group.as_str(), GROUP_MAX) {
@@ -48,7 +52,7 @@ impl Serving<'_> {
             let remark = "this broker has no room for more groups";
             return Err(Refusal::new(ResponseCode::SYSTEM_ERROR, remark));
         }
-        self.disk.groups.insert(group.clone(), config);
+        self.disk.put_group(self.cx.wall, config);
         Ok(Done)
     }
 
@@ -71,7 +75,7 @@ impl Serving<'_> {
             .skip(count(request.skip).unwrap_or(0))
             .take(count(request.limit).unwrap_or(usize::MAX));
         Ok(GroupTable {
-            data_version: DataVersion::default(),
+            data_version: self.disk.groups_version,
             groups: page
                 .map(|(name, config)| (name.clone(), config.clone()))
                 .collect(),
@@ -86,7 +90,7 @@ impl Serving<'_> {
         _: &Asked<'_, '_>,
         request: DeleteGroupRequest,
     ) -> Result<Done, Refusal> {
-        self.disk.groups.remove(&request.group);
+        self.disk.remove_group(self.cx.wall, &request.group);
         if request.clean_offset {
             self.disk.offsets.remove_group(&request.group);
         } else {

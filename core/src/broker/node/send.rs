@@ -40,10 +40,10 @@ const REGION_FIELD: &str = "MSG_REGION";
 const TRACE_FIELD: &str = "TRACE_ON";
 const CLUSTER_PROPERTY: &str = "CLUSTER";
 
-/// An answer, or the fields of a refusal, with the broker's region.
-struct WithRegion<T>(T);
+/// The answer to a send with the broker's region.
+struct WithRegion(SendAnswer);
 
-impl<T: WriteExt> WriteExt for WithRegion<T> {
+impl WriteExt for WithRegion {
     fn write_ext(&self, out: &mut ExtWriter<'_>) {
         self.0.write_ext(out);
         out.text(REGION_FIELD, REGION);
@@ -51,17 +51,13 @@ impl<T: WriteExt> WriteExt for WithRegion<T> {
     }
 }
 
-impl<T: Answer> Answer for WithRegion<T> {
+impl Answer for WithRegion {
     fn code(&self) -> ResponseCode {
         self.0.code()
     }
 
-    fn body(&self) -> Bytes {
-        self.0.body()
-    }
-
     fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
-        T::decode(header, body).map(Self)
+        SendAnswer::decode(header, body).map(Self)
     }
 }
 
@@ -78,8 +74,9 @@ impl Serving<'_> {
             Err(refusal) if refusal.code == ResponseCode::SYSTEM_ERROR => {
                 post.refuse(*now, asked.to, &refusal);
             }
-            Err(Refusal { code, remark }) => {
-                post.answer_records(*now, asked.to, (code, &remark), &WithRegion(()), &[]);
+            Err(refusal) => {
+                let refusal = refusal.field(REGION_FIELD, REGION).field(TRACE_FIELD, "true");
+                post.refuse(*now, asked.to, &refusal);
             }
         }
     }

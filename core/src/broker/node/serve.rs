@@ -64,7 +64,7 @@ impl Serving<'_> {
             RequestCode::UPDATE_AND_CREATE_TOPIC => self.answer(asked, Self::update_topic),
             RequestCode::DELETE_TOPIC_IN_BROKER => self.answer(asked, Self::delete_topic),
             RequestCode::GET_TOPIC_CONFIG => self.answer(asked, Self::topic_config),
-            RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP => self.answer(asked, Self::update_group),
+            RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP => self.on_update_group(asked),
             RequestCode::GET_ALL_SUBSCRIPTIONGROUP_CONFIG => self.answer(asked, Self::group_list),
             RequestCode::GET_SUBSCRIPTIONGROUP_CONFIG => self.answer(asked, Self::group_config),
             RequestCode::DELETE_SUBSCRIPTIONGROUP => self.answer(asked, Self::delete_group),

@@ -105,7 +105,8 @@ impl Request for QueryMessageRequest {
     fn decode(ext: &ExtFields<'_>, _: &Bytes) -> Result<Self, Malformed> {
         Ok(Self {
             topic: ext.require("topic")?.into(),
-            key: ext.require("key")?.into(),
+            // A broker finds nothing by an absent key.
+            key: ext.get("key").unwrap_or_default().into(),
             max: ext.require_i32("maxNum")?,
             begin: WallTime::from_unix_millis(ext.require_i64("beginTimestamp")?),
             end: WallTime::from_unix_millis(ext.require_i64("endTimestamp")?),

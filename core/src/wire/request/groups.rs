@@ -74,6 +74,14 @@ impl SubscriptionGroupConfig {
             other: Map::new(),
         }
     }
+
+    /// Sets the retry policy to Java's default unless there is one: a broker always names it.
+    #[cfg(feature = "broker")]
+    pub(crate) fn complete(mut self) -> Self {
+        let default = || serde_json::json!({ "type": "CUSTOMIZED" });
+        self.other.entry("groupRetryPolicy").or_insert_with(default);
+        self
+    }
 }
 
 /// What an absent member means; brokers refuse the absent name.
@@ -207,9 +215,22 @@ impl WriteExt for GroupTable {
 
 const TOTAL: &str = "totalGroupNum";
 
+/// The table as brokers write it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenTable<'a> {
+    #[serde(flatten)]
+    table: &'a GroupTable,
+    /// What groups may not read, which no request of ours sets.
+    forbidden_table: BTreeMap<&'a str, &'a str>,
+}
+
 impl Answer for GroupTable {
     fn body(&self) -> Bytes {
-        json_body(self)
+        json_body(&WrittenTable {
+            table: self,
+            forbidden_table: BTreeMap::new(),
+        })
     }
 
     fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {

@@ -218,6 +218,11 @@ impl WriteExt for ConsumeDirectlyRequest {
         out.opt_text("msgId", self.message_id.as_deref());
         out.opt_text("brokerName", self.broker.as_ref().map(BrokerName::as_str));
         out.opt_text("topic", self.topic.as_ref().map(Topic::as_str));
+        // What a broker adds on the way to the member: flags of units, which hardly anybody has.
+        if self.broker.is_some() {
+            out.int("groupSysFlag", 0);
+            out.opt_int("topicSysFlag", self.topic.as_ref().map(|_| 0));
+        }
     }
 }
 
