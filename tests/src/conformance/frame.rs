@@ -9,6 +9,11 @@ const RESPONSE: i64 = 1;
 /// Bit 1 of `flag`: nobody waits for an answer.
 pub(crate) const ONE_WAY: i64 = 2;
 
+const JSON: u32 = 0;
+const BINARY: u32 = 1;
+/// Our language in a binary header.
+const RUST: u8 = 12;
+
 /// One frame of a server, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
@@ -60,17 +65,48 @@ impl Outgoing<'_> {
         if let Some(remark) = self.remark {
             header["remark"] = remark.into();
         }
-        let header = header.to_string();
-        let header_length = u32::try_from(header.len()).expect("a header of the script is small");
-        let body_length = u32::try_from(self.body.len()).expect("a body of the script is below 8 MiB");
+        self.around(JSON, header.to_string().as_bytes())
+    }
+
+    /// The same with a binary header, which holds codes of 16 bits and this client's number for its language.
+    pub(crate) fn encode_binary(&self) -> Vec<u8> {
+        let code = i16::try_from(self.code).expect("a code of the script that fits");
+        let version = i16::try_from(self.version).expect("versions are small");
+        let opaque = i32::try_from(self.opaque).expect("a script is short");
+        let mut header = Vec::new();
+        header.extend(code.to_be_bytes());
+        header.push(RUST);
+        header.extend(version.to_be_bytes());
+        header.extend(opaque.to_be_bytes());
+        header.extend(i32::try_from(self.flag).expect("two bits").to_be_bytes());
+        let remark = self.remark.unwrap_or_default();
+        header.extend(length(remark.len()).to_be_bytes());
+        header.extend(remark.as_bytes());
+        let mut ext = Vec::new();
+        for (name, value) in self.ext {
+            ext.extend(i16::try_from(name.len()).expect("a short name").to_be_bytes());
+            ext.extend(name.as_bytes());
+            ext.extend(length(value.len()).to_be_bytes());
+            ext.extend(value.as_bytes());
+        }
+        header.extend(length(ext.len()).to_be_bytes());
+        header.extend(ext);
+        self.around(BINARY, &header)
+    }
+
+    fn around(&self, form: u32, header: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(8 + header.len() + self.body.len());
-        out.extend((4 + header_length + body_length).to_be_bytes());
-        // The upper byte of this word, 0, says that the header is JSON.
-        out.extend(header_length.to_be_bytes());
-        out.extend(header.as_bytes());
+        out.extend((4 + length(header.len()) + length(self.body.len())).to_be_bytes());
+        // The upper byte of this word says how the header is written.
+        out.extend((length(header.len()) | form << 24).to_be_bytes());
+        out.extend(header);
         out.extend(self.body);
         out
     }
+}
+
+fn length(length: usize) -> u32 {
+    u32::try_from(length).expect("a frame of the script is below 8 MiB")
 }
 
 /// A whole frame, its length word included.
@@ -82,8 +118,8 @@ pub(crate) fn decode(frame: &[u8]) -> Result<Frame, String> {
         .split_at_checked(length)
         .ok_or("a header longer than its frame")?;
     let mut frame = match word >> 24 {
-        0 => json_header(header)?,
-        1 => binary_header(header).ok_or("a binary header that ends early")?,
+        JSON => json_header(header)?,
+        BINARY => binary_header(header).ok_or("a binary header that ends early")?,
         other => return Err(format!("a header of unknown type {other}")),
     };
     frame.body = body.to_vec();
@@ -188,6 +224,33 @@ mod tests {
             (frame.remark.as_deref(), frame.ext, frame.body),
             (Some("why"), Some(ext), b"body".to_vec())
         );
+    }
+
+    #[test]
+    fn both_forms_of_a_request_say_the_same() {
+        let ext = [
+            ("topic".to_owned(), "t".to_owned()),
+            ("empty".to_owned(), String::new()),
+        ]
+        .into();
+        let out = Outgoing {
+            code: -7,
+            flag: 0,
+            opaque: 70_000,
+            version: 513,
+            remark: None,
+            ext: &ext,
+            body: b"body",
+        };
+        let json = decode(&out.encode()).unwrap();
+        let binary = decode(&out.encode_binary()).unwrap();
+        assert_eq!(binary.language, RUST.to_string());
+        let same = Frame {
+            form: json.form,
+            language: json.language.clone(),
+            ..binary
+        };
+        assert_eq!(same, json);
     }
 
     #[test]

@@ -86,6 +86,7 @@ impl<C: Cluster> Run<'_, C> {
                 let opaque = self.send(conn, ask);
                 self.posted.insert(step.title.clone(), opaque);
             }
+            Do::Raw(bytes) => self.cluster.send(conn, bytes),
             Do::Await(title) => {
                 let opaque = *self.posted.get(title).ok_or("nothing of this title was posted")?;
                 self.read_answer(step, opaque, &mut came)?;
@@ -122,7 +123,7 @@ impl<C: Cluster> Run<'_, C> {
             .iter()
             .map(|(name, value)| (name.clone(), fill(value)))
             .collect();
-        let bytes = Outgoing {
+        let out = Outgoing {
             code: ask.code,
             flag: if ask.is_one_way { ONE_WAY } else { 0 },
             opaque: self.opaque,
@@ -130,8 +131,12 @@ impl<C: Cluster> Run<'_, C> {
             remark: None,
             ext: &ext,
             body: &ask.body,
-        }
-        .encode();
+        };
+        let bytes = if ask.is_binary {
+            out.encode_binary()
+        } else {
+            out.encode()
+        };
         self.cluster.send(conn, &bytes);
         self.opaque
     }
@@ -255,11 +260,13 @@ fn describe(step: &Step) -> String {
         };
         let version = json!(ask.version);
         let mark = if ask.is_one_way { " one-way" } else { "" };
-        format!("{}{mark} v{version}{}{body}", ask.code, ext.concat())
+        let form = if ask.is_binary { " binary" } else { "" };
+        format!("{}{mark}{form} v{version}{}{body}", ask.code, ext.concat())
     };
     let what = match &step.what {
         Do::Ask(one) => format!("ask {}", ask(one)),
         Do::Post(one) => format!("post {}", ask(one)),
+        Do::Raw(bytes) => format!("raw {}", bytes.escape_ascii()),
         Do::Await(title) => format!("await {title}"),
         Do::Next => "next".into(),
         Do::Silence(time) => format!("silence {time:?}"),

@@ -7,6 +7,7 @@
 
 mod bodies;
 mod find;
+mod frames;
 mod groups;
 mod locks;
 mod members;
@@ -94,6 +95,7 @@ pub fn whole() -> Script {
     stats::write(&mut script);
     find::write(&mut script);
     misuse::write(&mut script);
+    frames::write(&mut script);
     script
 }
 

@@ -18,6 +18,7 @@ pub struct Ask {
     pub(crate) ext: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
     pub(crate) is_one_way: bool,
+    pub(crate) is_binary: bool,
 }
 
 impl Ask {
@@ -34,6 +35,7 @@ impl Ask {
             ext: fields.split_whitespace().map(pair).collect(),
             body: Vec::new(),
             is_one_way: false,
+            is_binary: false,
         }
     }
 
@@ -65,6 +67,13 @@ impl Ask {
         self
     }
 
+    /// Writes the header in the binary form instead of JSON.
+    #[must_use]
+    pub const fn binary(mut self) -> Self {
+        self.is_binary = true;
+        self
+    }
+
     /// Sets the bit that says that nobody waits for an answer.
     #[must_use]
     pub const fn one_way(mut self) -> Self {
@@ -80,6 +89,8 @@ pub enum Do {
     Ask(Ask),
     /// Sends a request and does not wait. Its answer, if there is one, is read by [`Do::Await`].
     Post(Ask),
+    /// Writes bytes that need not be a frame.
+    Raw(Vec<u8>),
     /// Reads up to the answer of the request that a [`Do::Post`] of this title sent.
     Await(String),
     /// Reads the next frame, whatever it is.
@@ -162,6 +173,12 @@ impl Script {
     /// Sends a request and goes on.
     pub fn post(&mut self, conn: &str, title: &str, ask: Ask) -> &mut Step {
         self.push(conn, title, Do::Post(ask))
+    }
+
+    /// Writes bytes and shows what comes within a second: nothing, an answer, or the end of the connection.
+    pub fn raw(&mut self, conn: &str, title: &str, bytes: impl Into<Vec<u8>>) {
+        self.push(conn, title, Do::Raw(bytes.into()));
+        self.silence(conn, &format!("{title}: what comes of it"), 1_000);
     }
 
     /// Waits for the answer to a request posted in this chapter.

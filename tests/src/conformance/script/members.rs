@@ -128,6 +128,27 @@ pub(super) fn write(s: &mut Script) {
     s.ask("m4", "no body", Ask::new(34, ""));
     let producer = r#"{"clientID":"client-4","producerDataSet":[{"groupName":"senders"}]}"#;
     s.ask("m4", "a producer", Ask::new(34, "").body(producer));
+    let second = |without: bool, subscriptions: &str| {
+        let body = format!(
+            r#"{{"clientID":"client-4","heartbeatFingerprint":5,"withoutSub":{without},"consumerDataSet":[
+            {{"groupName":"second","consumeType":"CONSUME_PASSIVELY","messageModel":"CLUSTERING","unitMode":false,
+            "consumeFromWhere":"CONSUME_FROM_LAST_OFFSET","subscriptionDataSet":[{subscriptions}]}}]}}"#
+        );
+        Ask::new(34, "").body(body)
+    };
+    let orders = r#"{"topic":"orders","subString":"*","subVersion":1,"expressionType":"TAG"}"#;
+    s.ask("m4", "of the second version", second(false, orders));
+    s.ask("m4", "of the second version, again", second(false, orders));
+    s.ask(
+        "m4",
+        "of the second version, without subscriptions",
+        second(true, ""),
+    );
+    s.ask(
+        "m4",
+        "of the second version: a pull",
+        pull("second", "orders", 0, 0),
+    );
     s.ask("b1", "members of no group", Ask::new(38, ""));
     s.ask(
         "m4",

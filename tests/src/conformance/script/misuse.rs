@@ -25,6 +25,26 @@ pub(super) fn write(s: &mut Script) {
         "a body that nobody reads",
         query_offset("keepers", "single", 0).body("x"),
     );
+    let check = |subscription: &str| {
+        let body = format!(r#"{{"clientId":"c","group":"g","subscriptionData":{subscription}}}"#);
+        Ask::new(46, "").body(body)
+    };
+    s.ask(
+        "u1",
+        "an expression of tags is checked",
+        check(r#"{"topic":"single","subString":"A","expressionType":"TAG"}"#),
+    );
+    s.ask(
+        "u1",
+        "an expression of SQL is checked",
+        check(r#"{"topic":"single","subString":"a = 1","expressionType":"SQL92"}"#),
+    );
+    s.ask(
+        "u1",
+        "an expression of an unknown type is checked",
+        check(r#"{"topic":"single","subString":"a","expressionType":"X"}"#),
+    );
+    s.ask("u1", "nothing is checked", Ask::new(46, ""));
     s.ask("u1", "no fields at all", Ask::new(14, ""));
     s.ask(
         "u1",

@@ -3,7 +3,7 @@
 
 use super::INDEXED;
 use super::bodies::{heartbeat, hold, pull, pull_inline, query_offset, send};
-use crate::conformance::step::Script;
+use crate::conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("pull");
@@ -62,6 +62,9 @@ pub(super) fn write(s: &mut Script) {
         pull_inline("strangers", "single", 0, "||"),
     );
     s.ask("p1", "no flags", at(0).without("sysFlag"));
+    let sql = pull_inline("strangers", "single", 0, "a = 1").field("expressionType", "SQL92");
+    s.ask("p1", "an inline subscription in SQL", sql);
+    s.ask("p1", "a lite pull", Ask { code: 361, ..at(1) });
     s.ask("p1", "no offset", at(0).without("queueOffset"));
     s.ask("p1", "a number that is none", at(0).field("queueOffset", "x"));
     s.ask("p1", "no group", at(0).without("consumerGroup"));
