@@ -58,7 +58,15 @@ impl Serving<'_> {
         })
     }
 
-    pub(super) fn check_subscription(
+    pub(super) fn on_check_subscription(&mut self, asked: &Asked<'_, '_>) {
+        if asked.body.is_empty() {
+            // Nothing is to be checked, which is a success.
+            return self.cx.post.answer(self.cx.now, asked.to, &Done);
+        }
+        self.answer(asked, Self::check_subscription);
+    }
+
+    fn check_subscription(
         &mut self,
         _: &Asked<'_, '_>,
         request: CheckSubscriptionRequest,
@@ -70,12 +78,9 @@ impl Serving<'_> {
             .unwrap_or_default();
         match ExpressionType::parse(kind) {
             Some(ExpressionType::Tag) => Ok(Done),
-            Some(ExpressionType::Sql92) => Err(no_sql()),
             None if kind.is_empty() => Ok(Done),
-            None => {
-                let remark = format!("unknown expression type {kind}");
-                Err(Refusal::new(ResponseCode::SUBSCRIPTION_PARSE_FAILED, remark))
-            }
+            // Whether there is such a language at all is only asked where filters by property are on.
+            Some(ExpressionType::Sql92) | None => Err(no_sql()),
         }
     }
 }

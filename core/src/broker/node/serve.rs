@@ -60,7 +60,7 @@ impl Serving<'_> {
             RequestCode::GET_EARLIEST_MSG_STORETIME => self.answer(asked, Self::earliest_store_time),
             RequestCode::VIEW_MESSAGE_BY_ID => self.answer(asked, Self::view_message),
             RequestCode::QUERY_MESSAGE => self.answer(asked, Self::query_messages),
-            RequestCode::CHECK_CLIENT_CONFIG => self.answer(asked, Self::check_subscription),
+            RequestCode::CHECK_CLIENT_CONFIG => self.on_check_subscription(asked),
             RequestCode::UPDATE_AND_CREATE_TOPIC => self.answer(asked, Self::update_topic),
             RequestCode::DELETE_TOPIC_IN_BROKER => self.answer(asked, Self::delete_topic),
             RequestCode::GET_TOPIC_CONFIG => self.answer(asked, Self::topic_config),
