@@ -92,6 +92,8 @@ pub(crate) enum Command {
     Allocate(AllocateArgs),
     /// Run a broker and a name server in this process, for development and tests; nothing is kept
     Broker(BrokerArgs),
+    /// Watch a consumer group for ten seconds: members come, one fails an order, one is killed
+    Demo,
     /// Write a completion script to standard output
     Completions {
         /// For which shell

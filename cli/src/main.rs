@@ -12,6 +12,7 @@ mod cluster;
 mod config_file;
 mod consume;
 mod decode;
+mod demo;
 mod exit;
 mod lag;
 mod manual;
@@ -67,6 +68,7 @@ fn run(cli: &Cli, settings: Settings, clock: Clock, talk: Talk) -> Result<Exit, 
         Command::Decode(args) => decode::run(args, talk),
         Command::Allocate(args) => allocate::run(args, talk),
         Command::Broker(args) => broker::run(args, talk),
+        Command::Demo => demo::run(settings, clock),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man => manual::man(),
     }

@@ -125,3 +125,23 @@ fn an_address_that_is_taken_is_named() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert!(ran.stderr.contains("cannot listen"), "{}", ran.stderr);
 }
+
+#[test]
+fn the_demo_tells_its_story_and_ends_well() {
+    let ran = run(["demo"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    for line in [
+        "broker  welcomes anna into group billing",
+        "fails order 60",
+        "broker  takes order 60 back",
+        "handles order 60, which has come back: try 2, done",
+        "broker  welcomes carla into group billing",
+        "ben     is killed",
+        "broker  has lost ben",
+        "anna    has queues 0 1 2",
+        "carla   has queues 3 4 5",
+        "420 orders sent, 420 handled, 0 lost",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}:\n{}", ran.stdout);
+    }
+}

@@ -19,4 +19,8 @@ mod summary;
 mod unique_key;
 
 pub(crate) use key::KeyFormat;
+pub(crate) use plan::Choice;
+pub(crate) use recipe::Recipe;
+pub(crate) use sender::Sender;
 pub(crate) use session::run;
+pub(crate) use unique_key::UniqueKeys;
