@@ -73,8 +73,8 @@ impl<'a> Survey<'a> {
                 }
                 Err(failure) => {
                     let why = failure.message.unwrap_or_default();
-                    let text = format_args!("{} is left out: {why}", broker.name);
-                    self.talk.say(Level::Warn, text);
+                    self.talk
+                        .say(Level::Warn, format_args!("{} is left out: {why}", broker.name));
                 }
             }
         }

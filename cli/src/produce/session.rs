@@ -131,14 +131,18 @@ impl Session {
         self.sender.close().await;
         let (tally, elapsed) = (&self.tally, self.clock.elapsed());
         if tally.empty > 0 {
-            let text = format_args!("{} empty lines were left out: no broker takes them", tally.empty);
-            self.talk.say(Level::Warn, text);
+            self.talk.say(
+                Level::Warn,
+                format_args!("{} empty lines were left out: no broker takes them", tally.empty),
+            );
         }
-        let text = format_args!(
-            "{} messages sent in {elapsed:.3?}, {} retries",
-            tally.sent, tally.retries
+        self.talk.say(
+            Level::Info,
+            format_args!(
+                "{} messages sent in {elapsed:.3?}, {} retries",
+                tally.sent, tally.retries
+            ),
         );
-        self.talk.say(Level::Info, text);
         let exit = match (self.trouble.take(), ended) {
             (Some(Failure { exit, message }), _) => {
                 // Before the summary, which is the last line.
@@ -216,12 +220,14 @@ impl Session {
         let receipt = result.inspect_err(|_| self.tally.failed += 1)?;
         self.tally.count(&receipt);
         if receipt.status != SendStatus::Stored {
-            let text = format_args!(
-                "message {} is stored, but: {}",
-                receipt.number,
-                word(receipt.status)
+            self.talk.say(
+                Level::Warn,
+                format_args!(
+                    "message {} is stored, but: {}",
+                    receipt.number,
+                    word(receipt.status)
+                ),
             );
-            self.talk.say(Level::Warn, text);
         }
         if let Some(lines) = &mut self.lines {
             lines.json(&receipt)?;
