@@ -24,7 +24,7 @@ mod sockets;
 mod step;
 
 pub use cluster::{Cluster, Node};
-pub use machine::Machine;
+pub use machine::{Machine, cluster as cluster_config};
 pub use run::{Outcome, run};
 pub use sockets::Sockets;
 pub use step::{Ask, Do, Script, Step};

@@ -58,16 +58,44 @@ impl fmt::Display for Difference {
 /// What a comparison found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Steps that were compared.
-    pub steps: usize,
-    /// Frames of the reference that were compared.
-    pub frames: usize,
-    /// Single values of the reference that were compared.
-    pub values: usize,
+    /// What was compared, by chapter.
+    pub chapters: BTreeMap<String, Count>,
     /// Differences that no [`Known`] covers.
     pub unknown: Vec<Difference>,
-    /// Names of the known differences that were met.
-    pub met: BTreeSet<&'static str>,
+    /// The known differences that were met, and how many values each covered.
+    pub met: BTreeMap<&'static str, usize>,
+}
+
+/// How much of something was compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Steps of the reference.
+    pub steps: usize,
+    /// Frames in them.
+    pub frames: usize,
+    /// Single values in those.
+    pub values: usize,
+    /// Of these, how many differ without being known to.
+    pub differ: usize,
+}
+
+impl Report {
+    /// All chapters together.
+    #[must_use]
+    pub fn total(&self) -> Count {
+        let add = |sum: Count, one: &Count| Count {
+            steps: sum.steps + one.steps,
+            frames: sum.frames + one.frames,
+            values: sum.values + one.values,
+            differ: sum.differ + one.differ,
+        };
+        self.chapters.values().fold(Count::default(), add)
+    }
+
+    fn chapter(&mut self, step: &str) -> &mut Count {
+        let chapter = step.split_once(':').map_or(step, |(chapter, _)| chapter);
+        self.chapters.entry(chapter.to_owned()).or_default()
+    }
 }
 
 impl fmt::Display for Report {
@@ -75,15 +103,30 @@ impl fmt::Display for Report {
         for difference in &self.unknown {
             writeln!(f, "{difference}")?;
         }
-        write!(
+        writeln!(
             f,
-            "{} steps, {} frames, {} values compared; {} differ, {} known differences met",
-            self.steps,
-            self.frames,
-            self.values,
-            self.unknown.len(),
-            self.met.len()
-        )
+            "{:<12}{:>8}{:>8}{:>8}{:>8}",
+            "chapter", "steps", "frames", "values", "differ"
+        )?;
+        let total = self.total();
+        for (chapter, count) in self
+            .chapters
+            .iter()
+            .map(|(name, count)| (name.as_str(), count))
+            .chain([("all", &total)])
+        {
+            let Count {
+                steps,
+                frames,
+                values,
+                differ,
+            } = count;
+            writeln!(f, "{chapter:<12}{steps:>8}{frames:>8}{values:>8}{differ:>8}")?;
+        }
+        for (name, count) in &self.met {
+            writeln!(f, "known: {name}, {count} values")?;
+        }
+        Ok(())
     }
 }
 
@@ -94,17 +137,20 @@ pub fn compare(reference: &[Outcome], other: &[Outcome], known: &[Known]) -> Rep
     let mut found = Vec::new();
     let by_step: BTreeMap<&str, &Outcome> = other.iter().map(|one| (one.step.as_str(), one)).collect();
     for want in reference {
-        report.steps += 1;
-        report.frames += want.came.len();
+        let mut values = 0;
         let mut at = Place {
             step: &want.step,
             found: &mut found,
-            values: &mut report.values,
+            values: &mut values,
         };
         match by_step.get(want.step.as_str()) {
             Some(got) => at.list("", &want.came, &got.came),
             None => at.differ("step", Some(&want.step.as_str().into()), None),
         }
+        let chapter = report.chapter(&want.step);
+        chapter.steps += 1;
+        chapter.frames += want.came.len();
+        chapter.values += values;
     }
     let steps: BTreeSet<&str> = reference.iter().map(|one| one.step.as_str()).collect();
     for extra in other.iter().filter(|one| !steps.contains(one.step.as_str())) {
@@ -117,8 +163,11 @@ pub fn compare(reference: &[Outcome], other: &[Outcome], known: &[Known]) -> Rep
     }
     for difference in found {
         match known.iter().find(|known| known.covers(&difference)) {
-            Some(known) => drop(report.met.insert(known.name)),
-            None => report.unknown.push(difference),
+            Some(known) => *report.met.entry(known.name).or_default() += 1,
+            None => {
+                report.chapter(&difference.step).differ += 1;
+                report.unknown.push(difference);
+            }
         }
     }
     report
@@ -265,7 +314,13 @@ mod tests {
             "a: 4 step",
         ];
         assert_eq!(paths(&report), all);
-        assert_eq!((report.steps, report.frames, report.values), (3, 2, 3));
+        let total = Count {
+            steps: 3,
+            frames: 2,
+            values: 3,
+            differ: 6,
+        };
+        assert_eq!(report.total(), total);
 
         let known = [Known {
             name: "n",
@@ -278,7 +333,7 @@ mod tests {
             paths(&report),
             ["a: 1 0/code", "a: 1 1", "a: 3 step", "a: 4 step"]
         );
-        assert_eq!(report.met, ["n"].into());
+        assert_eq!(report.met, [("n", 2)].into());
         assert_eq!(compare(&reference, &reference, &known).unknown, []);
     }
 }

@@ -42,22 +42,8 @@ impl Machine {
     /// A cluster as [`script`] expects it.
     #[must_use]
     pub fn new() -> Self {
-        let config = ClusterConfig {
-            name: script::CLUSTER_NAME.into(),
-            name_servers: [address(Node::NameServer)].into(),
-            brokers: [BrokerConfig {
-                name: script::BROKER_NAME.into(),
-                replicas: [(0, address(Node::Broker))].into(),
-            }]
-            .into(),
-            topics: Vec::new(),
-            settings: Settings {
-                delay_levels: vec![Duration::from_secs(1); script::DELAY_LEVELS.split_whitespace().count()],
-                ..Settings::default()
-            },
-        };
         Self {
-            state: BrokerState::new(config, Seed(1), Instant::ZERO, STARTED),
+            state: BrokerState::new(cluster(), Seed(1), Instant::ZERO, STARTED),
             now: Instant::ZERO,
             conns: BTreeMap::new(),
             arrived: BTreeMap::new(),
@@ -176,6 +162,25 @@ impl Cluster for Machine {
     fn wait(&mut self, time: Duration) {
         let until = self.now + time;
         while self.advance(until) {}
+    }
+}
+
+/// The cluster that [`script`] expects.
+#[must_use]
+pub fn cluster() -> ClusterConfig {
+    ClusterConfig {
+        name: script::CLUSTER_NAME.into(),
+        name_servers: [address(Node::NameServer)].into(),
+        brokers: [BrokerConfig {
+            name: script::BROKER_NAME.into(),
+            replicas: [(0, address(Node::Broker))].into(),
+        }]
+        .into(),
+        topics: Vec::new(),
+        settings: Settings {
+            delay_levels: vec![Duration::from_secs(1); script::DELAY_LEVELS.split_whitespace().count()],
+            ..Settings::default()
+        },
     }
 }
 

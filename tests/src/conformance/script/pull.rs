@@ -135,6 +135,11 @@ fn held(s: &mut Script) {
     );
     s.answer("p2", "a hold");
 
+    s.post("p2", "a hold that ends", hold("pullers", "awaited", 0, 2, 500));
+    s.silence("p2", "a hold that ends lasts", INDEXED);
+    s.answer("p2", "a hold that ends");
+
+    // Holds are looked at every five seconds, and the one above has just ended: the next look is far away.
     s.post("p2", "a hold for a tag", hold("pullers", "awaited", 0, 2, 15_000));
     s.ask(
         "b1",
@@ -143,10 +148,6 @@ fn held(s: &mut Script) {
     );
     s.silence("p2", "a hold for a tag lasts", INDEXED);
     s.answer("p2", "a hold for a tag");
-
-    s.post("p2", "a hold that ends", hold("pullers", "awaited", 0, 3, 500));
-    s.silence("p2", "a hold that ends lasts", INDEXED);
-    s.answer("p2", "a hold that ends");
 
     s.post(
         "p2",
