@@ -42,8 +42,18 @@ impl Machine {
     /// A cluster as [`script`] expects it.
     #[must_use]
     pub fn new() -> Self {
+        Self::with(cluster().settings)
+    }
+
+    /// A cluster whose brokers are set otherwise.
+    #[must_use]
+    pub fn with(settings: Settings) -> Self {
+        let config = ClusterConfig {
+            settings,
+            ..cluster()
+        };
         Self {
-            state: BrokerState::new(cluster(), Seed(1), Instant::ZERO, STARTED),
+            state: BrokerState::new(config, Seed(1), Instant::ZERO, STARTED),
             now: Instant::ZERO,
             conns: BTreeMap::new(),
             arrived: BTreeMap::new(),
