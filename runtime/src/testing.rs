@@ -16,12 +16,12 @@ use futures_io::{AsyncRead, AsyncWrite};
 use rocketmq_consumer_core::action::Action;
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::event::{AppEvent, Event, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::{ConsumeId, GroupKey, MessageQueue, QueueId, QueueOffset};
+use rocketmq_consumer_core::ids::{ConsumeId, GroupKey, MessageQueue, PhysicalOffset, QueueId, QueueOffset};
 use rocketmq_consumer_core::message::{Batch, Outcome};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 use rocketmq_consumer_core::status::{Counters, Status};
 use rocketmq_consumer_core::time::{Instant, WallTime};
-use rocketmq_consumer_core::wire::stored::{MAGIC_V1, SIZE_MIN, Scanned, Scanner};
+use rocketmq_consumer_core::wire::stored::{RecordParts, Scanned, Scanner, SysFlag};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -72,18 +72,27 @@ pub(crate) fn batch() -> Arc<Batch> {
     Arc::clone(&BATCH)
 }
 
-/// A stored message of the first format without body and properties.
+/// A stored message without body and properties.
 fn record(offset: i64) -> Vec<u8> {
-    let topic = b"orders";
+    let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    let parts = RecordParts {
+        topic: "orders",
+        queue_id: QueueId(0),
+        flag: 0,
+        queue_offset: QueueOffset(offset),
+        physical_offset: PhysicalOffset(0),
+        sys_flag: SysFlag(0),
+        born_at: WallTime::default(),
+        born_host: nowhere,
+        store_at: WallTime::default(),
+        store_host: nowhere,
+        reconsume_times: 0,
+        prepared_transaction_offset: 0,
+        body: b"",
+        properties: "",
+    };
     let mut record = Vec::new();
-    record.extend((SIZE_MIN + 6).to_be_bytes());
-    record.extend(MAGIC_V1.to_be_bytes());
-    record.extend([0; 12]);
-    record.extend(offset.to_be_bytes());
-    record.extend([0; 8 + 4 + 8 + 8 + 8 + 8 + 4 + 8 + 4]);
-    record.push(6);
-    record.extend(topic);
-    record.extend([0; 2]);
+    parts.encode(&mut record).unwrap();
     record
 }
 

@@ -43,8 +43,6 @@ pub use cluster::{Cluster, Node, queue};
 pub use member::{Delivery, Handler, Handling, Setup};
 pub use peer::{Dial, Peer, PeerAction, Reply};
 pub use recorder::Recorder;
-#[cfg(feature = "generate")]
-pub(crate) use stored::crc32;
 pub use stored::{StoredMessage, records};
 pub use story::Commit;
 

@@ -12,7 +12,6 @@ use rocketmq_consumer_core::wire::stored::{MAGIC_V1, MAGIC_V2, SysFlag};
 
 use super::dice::{bytes, offset, pick, rarely, several};
 use super::names::{text, topic, word};
-use crate::world::crc32;
 
 /// Every field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,6 +263,15 @@ fn zlib(plain: &[u8]) -> Vec<u8> {
     });
     out.extend((b << 16 | a).to_be_bytes());
     out
+}
+
+/// The checksum brokers store with a body: CRC-32 without its highest bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
+    let crc = bytes
+        .iter()
+        .fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step));
+    !crc & 0x7FFF_FFFF
 }
 
 fn len32(len: usize) -> [u8; 4] {

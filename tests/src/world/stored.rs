@@ -1,11 +1,17 @@
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use bytes::Bytes;
 use rocketmq_consumer_core::ids::{MessageQueue, PhysicalOffset, QueueOffset, Topic};
 use rocketmq_consumer_core::time::WallTime;
 use rocketmq_consumer_core::wire::properties::{PropertiesWriter, name};
-use rocketmq_consumer_core::wire::stored::{MAGIC_V1, SIZE_MIN};
+use rocketmq_consumer_core::wire::stored::{RecordParts, SysFlag};
 
-/// A message as a broker stores it: the writing half of `wire::stored`, which the client does not have
-/// because it never writes one.
+/// Where the messages of tests were sent from.
+const PRODUCER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 12_345);
+/// Where they were stored.
+const BROKER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 10_911);
+
+/// A message as a broker stores it, as far as tests care: the other fields of a record are made up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
     /// Where it lies.
@@ -59,7 +65,7 @@ impl StoredMessage {
         self.properties.push((name.to_owned(), value.into()));
     }
 
-    /// Appends the record in the first format, as pull answers carry it.
+    /// Appends the record, as pull answers carry it.
     ///
     /// # Panics
     /// When a part is longer than the format can say.
@@ -70,34 +76,23 @@ impl StoredMessage {
                 .push(name, value)
                 .expect("a property of a test is legal");
         }
-        let (topic, properties) = (self.queue.topic.as_str(), properties.finish());
-        let size = SIZE_MIN as usize + self.body.len() + topic.len() + properties.len();
-        let store_at = self.store_at.as_unix_millis().to_be_bytes();
-        out.extend(u32::try_from(size).expect("a record is small").to_be_bytes());
-        out.extend(MAGIC_V1.to_be_bytes());
-        out.extend(crc32(&self.body).to_be_bytes());
-        out.extend(self.queue.id.0.to_be_bytes());
-        out.extend([0; 4]);
-        out.extend(self.offset.0.to_be_bytes());
-        out.extend(self.physical_offset.0.to_be_bytes());
-        out.extend([0; 4]);
-        out.extend(store_at);
-        out.extend([10, 0, 0, 1, 0, 0, 0x30, 0x39]);
-        out.extend(store_at);
-        out.extend([10, 0, 0, 2, 0, 0, 0x2A, 0x9F]);
-        out.extend(self.reconsume_times.to_be_bytes());
-        out.extend([0; 8]);
-        out.extend(
-            u32::try_from(self.body.len())
-                .expect("a body is small")
-                .to_be_bytes(),
-        );
-        out.extend(&self.body);
-        out.push(u8::try_from(topic.len()).expect("the first format has topics of up to 255 bytes"));
-        out.extend(topic.as_bytes());
-        let len = i16::try_from(properties.len()).expect("properties have up to 32,767 bytes");
-        out.extend(len.to_be_bytes());
-        out.extend(properties.as_bytes());
+        let parts = RecordParts {
+            topic: self.queue.topic.as_str(),
+            queue_id: self.queue.id,
+            flag: 0,
+            queue_offset: self.offset,
+            physical_offset: self.physical_offset,
+            sys_flag: SysFlag(0),
+            born_at: self.store_at,
+            born_host: PRODUCER,
+            store_at: self.store_at,
+            store_host: BROKER,
+            reconsume_times: self.reconsume_times,
+            prepared_transaction_offset: 0,
+            body: &self.body,
+            properties: &properties.finish(),
+        };
+        parts.encode(out).expect("a message of a test is small");
     }
 }
 
@@ -116,15 +111,6 @@ pub(super) fn original_topic(message: &StoredMessage) -> Topic {
     message
         .property(name::RETRY_TOPIC)
         .map_or_else(|| message.queue.topic.clone(), Topic::from)
-}
-
-/// The checksum brokers store with a body: CRC-32 without its highest bit.
-pub(crate) fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
-    let crc = bytes
-        .iter()
-        .fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step));
-    !crc & 0x7FFF_FFFF
 }
 
 #[cfg(test)]
