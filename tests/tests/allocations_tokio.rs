@@ -1,8 +1,6 @@
 //! How often the whole consumer asks the allocator on the way of a message: sockets, driver, lanes and
 //! all. The peer runs on threads of its own, which do not count.
 
-mod machine;
-
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
-use machine::{TOPIC, pull_answer, record};
 use rocketmq_consumer_core::ids::{ClientId, QueueOffset};
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::command::Header;
@@ -22,6 +19,7 @@ use rocketmq_consumer_core::wire::request::offsets::StoredOffset;
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::route::{BrokerData, QueueData, TopicRoute};
 use rocketmq_consumer_core::wire::request::{Done, Request as _, encode_answer, encode_refusal};
+use rocketmq_consumer_testing::world::{StoredMessage, pull_answer, queue, records};
 use rocketmq_consumer_tokio::{Consumer, Message, Outcome};
 use tokio::sync::Notify;
 
@@ -29,6 +27,7 @@ const QUEUES: u32 = 8;
 const BATCH: i64 = 32;
 const WARM_UP: u64 = 20_000;
 const COUNTED: u64 = 100_000;
+const TOPIC: &str = "T";
 const CLIENT: &str = "one@test";
 
 /// A name server and broker in one that never runs out of messages.
@@ -80,10 +79,12 @@ fn answer(frame: &Frame, own: &str) -> Bytes {
         RequestCode::PULL_MESSAGE => {
             let request = PullRequest::decode(&header.ext, &frame.body).expect("a good request");
             let from = request.offset.0;
-            let records: Vec<_> = (from..from + BATCH)
-                .map(|offset| record(request.queue, offset, "A", &[b'x'; 128]))
+            let queue = queue(TOPIC, "b", request.queue.0);
+            let messages: Vec<_> = (from..from + BATCH)
+                .map(|offset| StoredMessage::new(queue.clone(), offset, vec![b'x'; 128], "A"))
                 .collect();
-            Ok(pull_answer(opaque, PullStatus::Found, from + BATCH, &records))
+            let answer = pull_answer(PullStatus::Found, from + BATCH, records(&messages));
+            encode_answer(form, opaque, &answer)
         }
         _ => encode_answer(form, opaque, &Done),
     };

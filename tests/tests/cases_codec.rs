@@ -1,28 +1,39 @@
 //! Faults of the wire that other clients have had, each with the steps of its report and what must and
 //! must not follow.
 
-mod machine;
-
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use machine::{Machine, Setting, hex, record};
 use rocketmq_consumer_core::config::{GroupConfig, UndecodablePolicy};
-use rocketmq_consumer_core::ids::{PhysicalOffset, QueueId, QueueOffset};
-use rocketmq_consumer_core::message::Outcome;
+use rocketmq_consumer_core::ids::{PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::status::{HoldReason, LinkState, QueueState};
-use rocketmq_consumer_core::wire::code::ResponseCode;
+use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::command::Header;
 use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, FrameError, HeaderForm};
 use rocketmq_consumer_core::wire::link::Reassembler;
 use rocketmq_consumer_core::wire::properties::PropertiesWriter;
-use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullStatus};
+use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
+use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::route::TopicRoute;
-use rocketmq_consumer_core::wire::request::send_back::Delay;
+use rocketmq_consumer_core::wire::request::send_back::{Delay, SendBackRequest};
 use rocketmq_consumer_core::wire::request::{Answer as _, AnswerError};
 use rocketmq_consumer_core::wire::stored::{Record, Scanned, Scanner};
-use rocketmq_consumer_testing::world::{self as bench, Bench};
+use rocketmq_consumer_testing::world::{
+    Bench, Run, StoredMessage, address, ms, pull_answer, queue, records, secs,
+};
+
+const PULL: RequestCode = RequestCode::PULL_MESSAGE;
+const BACK: RequestCode = RequestCode::CONSUMER_SEND_MSG_BACK;
+
+/// Bytes written in hexadecimal digits.
+fn hex(text: &str) -> Bytes {
+    let digits: Vec<u8> = text
+        .chars()
+        .map(|digit| u8::try_from(digit.to_digit(16).expect("a hexadecimal digit")).expect("below 16"))
+        .collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
 
 /// The first frame of bytes from a peer.
 fn first_frame(bytes: Bytes) -> Result<bool, FrameError> {
@@ -46,27 +57,28 @@ fn json_header(text: &str) -> Header<'_> {
 
 /// Bytes that close the connection: what waits on it fails, and it is dialled again.
 fn closes(bytes: &Bytes, why: &str) {
-    let mut machine = Machine::start(Setting::default());
-    let conn = machine.pulls[0].conn;
-    machine.receive(conn, bytes.clone());
-    assert_eq!(machine.closed, [conn]);
-    let told = machine
-        .notices
-        .iter()
-        .any(|kind| matches!(kind, NoticeKind::PeerMisbehaved { why: told, .. } if told == why));
-    assert!(told, "{why}: {:?}", machine.notices);
-    let link = machine.broker_link();
+    let mut bench = Bench::owning_one_queue(0, |_, _| {});
+    let conn = bench.conn_to(&address("a"));
+    bench.receive(conn, bytes.clone());
+    assert!(bench.connections().iter().all(|(standing, _)| *standing != conn));
+    let told = bench
+        .count_notices(|kind| matches!(kind, NoticeKind::PeerMisbehaved { why: told, .. } if told == why));
+    assert_eq!(told, 1, "{why}: {:?}", bench.notices());
+    let links = bench.status().links;
+    let link = links.iter().find(|link| link.addr == address("a"));
+    let link = link.expect("the broker is known");
     assert_eq!((link.state, link.failed_dials), (LinkState::BackingOff, 1));
     // The pull has failed with its connection; once the next one stands it is sent again.
-    let queue = machine.state.status().groups[0].queues[0].clone();
+    let queue = bench.queue(0).expect("it is owned");
     assert_eq!(
         (queue.state, queue.hold),
         (QueueState::Held, Some(HoldReason::LinkDown))
     );
-    machine.advance(200);
-    let pulled: Vec<_> = machine.pulls.iter().map(|pull| pull.request.offset.0).collect();
-    assert_eq!((machine.pulls.len(), pulled), (2, vec![0, 0]));
-    assert_ne!(machine.pulls[1].conn, conn);
+    bench.sleep(ms(200));
+    let pulls = bench.sent(PULL);
+    let offsets = pulls.iter().map(|pull| pull.request::<PullRequest>().offset.0);
+    assert_eq!(offsets.collect::<Vec<_>>(), [0, 0]);
+    assert_ne!(pulls[1].link.conn, conn);
 }
 
 #[test]
@@ -140,14 +152,14 @@ fn cd_08_pull_answer_without_nullable_fields() {
             (QueueOffset(5), suggestion)
         );
 
-        let mut machine = Machine::start(Setting::default());
-        let pull = machine.pulls.remove(0);
+        let mut bench = Bench::owning_one_queue(0, |_, _| {});
+        let (pull, _) = bench.expect_pull();
         let text = format!(
             r#"{{"code":19,"flag":1,"opaque":{},"extFields":{{{fields}}}}}"#,
             pull.opaque
         );
-        machine.receive(pull.conn, json_frame(&text, b""));
-        assert_eq!(machine.pulls[0].request.offset, QueueOffset(5));
+        bench.receive(pull.link.conn, json_frame(&text, b""));
+        assert_eq!(bench.expect_pull().1.offset, QueueOffset(5));
     }
     // Without the next offset there is nothing to go on with: this pull has failed, and no more.
     let header = json_header(r#"{"code":19,"flag":1,"opaque":1,"extFields":{"minOffset":"0"}}"#);
@@ -155,23 +167,18 @@ fn cd_08_pull_answer_without_nullable_fields() {
         PullAnswer::decode(&header, &Bytes::new()),
         Err(AnswerError::Malformed(_))
     ));
-    let mut machine = Machine::start(Setting::default());
-    let pull = machine.pulls.remove(0);
-    let text = format!(
-        r#"{{"code":19,"flag":1,"opaque":{},"extFields":{{"minOffset":"0"}}}}"#,
-        pull.opaque
-    );
-    machine.receive(pull.conn, json_frame(&text, b""));
-    assert_eq!((machine.closed.len(), machine.pulls.len()), (0, 0));
-    machine.advance(1_000);
-    let again: Vec<_> = machine
-        .pulls
-        .iter()
-        .map(|pull| (pull.conn, pull.request.offset))
-        .collect();
+    let mut bench = Bench::owning_one_queue(0, |_, _| {});
+    let (pull, _) = bench.expect_pull();
+    let (conn, opaque) = (pull.link.conn, pull.opaque);
+    let text = format!(r#"{{"code":19,"flag":1,"opaque":{opaque},"extFields":{{"minOffset":"0"}}}}"#);
+    bench.receive(conn, json_frame(&text, b""));
+    assert_eq!(bench.conn_to(&address("a")), conn);
+    assert!(bench.outstanding(PULL).is_empty(), "not at once");
+    bench.sleep(secs(1));
+    let (again, request) = bench.expect_pull();
     assert_eq!(
-        again,
-        [(pull.conn, QueueOffset(0))],
+        (again.link.conn, request.offset.0),
+        (conn, 0),
         "asked again on the same connection"
     );
 }
@@ -221,7 +228,7 @@ fn cd_08_a_missing_suggestion_keeps_the_choice() {
     let mut asked = Vec::new();
     for (next, suggest_broker_id) in [(5, Some(1)), (6, None), (7, Some(0)), (8, None)] {
         let (pull, _) = bench.expect_pull();
-        let answer = bench::pull_answer(PullStatus::NotFound, next, Bytes::new());
+        let answer = pull_answer(PullStatus::NotFound, next, Bytes::new());
         let answer = PullAnswer {
             suggest_broker_id,
             ..answer
@@ -238,11 +245,30 @@ fn cd_08_a_missing_suggestion_keeps_the_choice() {
 
 /// Messages 50 and 52 are good; the topic of 51 is said to be longer than the record.
 fn fifty_to_fifty_two() -> [Vec<u8>; 3] {
-    let [first, mut second, third] = [50, 51, 52].map(|offset| record(QueueId(0), offset, "A", b"body"));
+    let [first, mut second, third] = [50, 51, 52].map(|offset| {
+        let message = StoredMessage::new(queue("T", "a", 0), offset, "body", "A");
+        records([&message]).to_vec()
+    });
     let topic_len_at = 88 + b"body".len();
     assert_eq!(second[topic_len_at], 1);
     second[topic_len_at] = 0xff;
     [first, second, third]
+}
+
+/// A member that has pulled at 50 is given these records; returns what was delivered of them.
+fn deliver(bench: &mut Bench, stored: &[Vec<u8>; 3]) -> Vec<i64> {
+    let (pull, _) = bench.expect_pull();
+    bench.answer(&pull, &pull_answer(PullStatus::Found, 53, stored.concat().into()));
+    let runs = bench.take_runs();
+    for run in &runs {
+        bench.done(run);
+    }
+    runs.iter().flat_map(Run::offsets).collect()
+}
+
+fn last_commit(bench: &Bench) -> Option<i64> {
+    let last = bench.sent(RequestCode::UPDATE_CONSUMER_OFFSET).pop()?;
+    Some(last.request::<CommitOffsetRequest>().offset.0)
 }
 
 #[test]
@@ -263,54 +289,45 @@ fn cd_20_one_undecodable_message_among_good_ones() {
         ("deliver", DELIVER, "held", false, 51),
         ("skip", SKIP, "skipped", false, 53),
     ] {
-        let setting = Setting {
-            stored: 50,
-            group,
-            ..Setting::default()
-        };
-        let mut machine = Machine::start(setting);
-        let records = fifty_to_fifty_two();
-        machine.answer_pull(PullStatus::Found, 53, &records);
-        assert_eq!(machine.delivered(), [50, 52], "{policy}: both neighbours");
-        let told = machine.notices.iter().any(|kind| {
+        let mut bench = Bench::owning_one_queue(50, |_, config| group(config));
+        bench.serve(BACK);
+        let stored = fifty_to_fifty_two();
+        assert_eq!(
+            deliver(&mut bench, &stored),
+            [50, 52],
+            "{policy}: both neighbours"
+        );
+        let told = bench.count_notices(|kind| {
             matches!(kind, NoticeKind::Undecodable { offset, physical_offset, record, fate: told, .. }
                 if *offset == Some(QueueOffset(51))
                     && *physical_offset == Some(PhysicalOffset(51_000))
-                    && record.as_deref() == Some(&records[1][..])
+                    && record.as_deref() == Some(&stored[1][..])
                     && *told == fate)
         });
-        assert!(told, "{policy}: {:?}", machine.notices);
-        let buried: Vec<_> = machine
-            .backs
+        assert!(told > 0, "{policy}: {:?}", bench.notices());
+        let buried: Vec<_> = bench
+            .sent(BACK)
             .iter()
+            .map(|asked| asked.request::<SendBackRequest>())
             .map(|back| (back.offset, back.delay))
             .collect();
         let want = [(PhysicalOffset(51_000), Delay::DeadLetter)];
         assert_eq!(buried, &want[..usize::from(sent_back)], "{policy}");
-        while !machine.runs.is_empty() {
-            machine.report(Outcome::Done);
-        }
-        machine.advance(5_000);
-        assert_eq!(machine.commits.last(), Some(&(0, committed)), "{policy}");
+        bench.sleep(secs(5));
+        assert_eq!(last_commit(&bench), Some(committed), "{policy}");
     }
 }
 
 /// As long as the broker has not taken it, what cannot be read holds the offset.
 #[test]
 fn cd_20_is_not_passed_before_the_dead_letters_have_it() {
-    let mut machine = Machine::start(Setting {
-        stored: 50,
-        ..Setting::default()
-    });
-    machine.back_code = ResponseCode::SYSTEM_ERROR;
-    machine.answer_pull(PullStatus::Found, 53, &fifty_to_fifty_two());
-    while !machine.runs.is_empty() {
-        machine.report(Outcome::Done);
-    }
-    machine.advance(30_000);
-    assert_eq!(machine.commits.last(), Some(&(0, 51)));
-    assert!(machine.backs.len() > 2, "it is tried again");
-    machine.back_code = ResponseCode::SUCCESS;
-    machine.advance(30_000);
-    assert_eq!(machine.commits.last(), Some(&(0, 53)));
+    let mut bench = Bench::owning_one_queue(50, |_, _| {});
+    bench.refuse_all(BACK, ResponseCode::SYSTEM_ERROR);
+    deliver(&mut bench, &fifty_to_fifty_two());
+    bench.sleep(secs(30));
+    assert_eq!(last_commit(&bench), Some(51));
+    assert!(bench.sent(BACK).len() > 2, "it is tried again");
+    bench.serve(BACK);
+    bench.sleep(secs(30));
+    assert_eq!(last_commit(&bench), Some(53));
 }

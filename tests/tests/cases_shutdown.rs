@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rocketmq_consumer_core::action::{AppAction, ShutdownReport};
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::event::{AppEvent, NetCause, NetEvent, RunRange, Verdict};
 use rocketmq_consumer_core::message::Outcome;
@@ -32,20 +31,6 @@ fn busy() -> (Bench, Run) {
     let run = bench.take_runs().remove(0);
     assert_eq!((run.offsets().len(), bench.outstanding(PULL).len()), (8, 4));
     (bench, run)
-}
-
-fn report(bench: &Bench) -> Option<ShutdownReport> {
-    bench.told().iter().find_map(|action| {
-        if let AppAction::GroupStopped { report, .. } = action {
-            Some((**report).clone())
-        } else {
-            None
-        }
-    })
-}
-
-fn is_closed(bench: &Bench) -> bool {
-    bench.told().last() == Some(&AppAction::Closed)
 }
 
 #[test]
@@ -102,15 +87,15 @@ fn sd_01_a_shutdown_drains_commits_unregisters_and_then_closes() {
     assert!(commits.iter().all(|asked| asked.at == started + secs(5)));
     assert_eq!(bench.outstanding(UNREGISTER).len(), 1);
     assert_eq!(bench.connections(), conns, "closed last");
-    assert!(!is_closed(&bench));
+    assert!(!bench.is_closed());
     bench.serve(UNREGISTER);
-    assert!(is_closed(&bench) && bench.connections().is_empty());
+    assert!(bench.is_closed() && bench.connections().is_empty());
     // What the other handlers say now changes nothing.
     bench.report(&run, Verdict::Handled(Outcome::Done));
     bench.tell(AppEvent::Shutdown { drain: secs(1) });
     bench.sleep(secs(10));
     assert_eq!(bench.sent(COMMIT).len(), before + 4);
-    let report = report(&bench).expect("it has ended");
+    let report = bench.report_of_end().expect("it has ended");
     assert_eq!(
         (report.finished, report.abandoned, report.timed_out),
         (4, 4, true)
@@ -139,8 +124,8 @@ fn sd_01_a_message_on_its_way_back_is_waited_for() {
         .filter(|commit| commit.queue.queue.0 == 0)
         .map(|commit| commit.offset.0);
     assert_eq!(of_first.collect::<Vec<_>>(), [8]);
-    assert!(is_closed(&bench));
-    let report = report(&bench).expect("it has ended");
+    assert!(bench.is_closed());
+    let report = bench.report_of_end().expect("it has ended");
     assert_eq!((report.abandoned, report.timed_out), (0, false));
 }
 
@@ -186,7 +171,7 @@ fn sd_02_connections_that_break_during_a_shutdown_never_hang_it() {
                     bench.feed(NetEvent::Closed { conn, cause });
                 }
             }
-            assert!(is_closed(&bench), "phase {phase}, {dial:?}: {:?}", bench.status());
+            assert!(bench.is_closed(), "phase {phase}, {dial:?}: {:?}", bench.status());
             assert!(bench.now() <= now + secs(20));
             assert_eq!(bench.wakeup(), None, "nothing is left to do");
             assert_eq!(bench.connections(), []);
@@ -215,7 +200,7 @@ fn the_last_commit_survives_a_connection_that_breaks_during_the_drain() {
     assert_eq!(bench.dialled().len(), dials, "nothing to say yet");
     bench.report(&run, Verdict::Handled(Outcome::Done));
     bench.sleep(secs(4));
-    assert!(is_closed(&bench));
+    assert!(bench.is_closed());
     let commits = bench.sent(COMMIT);
     let last = commits
         .iter()

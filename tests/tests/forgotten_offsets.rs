@@ -1,13 +1,16 @@
 //! Brokers that forget offsets: a crash costs them what was committed during the last seconds.
 
-mod machine;
-
-use machine::{Machine, Setting, record};
 use rocketmq_consumer_core::config::StartAt;
-use rocketmq_consumer_core::event::{AppEvent, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::{QueueId, QueueOffset};
+use rocketmq_consumer_core::event::{RunRange, Verdict};
+use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::message::Outcome;
-use rocketmq_consumer_core::wire::request::pull::PullStatus;
+use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::request::offsets::{CommitOffsetRequest, OffsetAnswer};
+use rocketmq_consumer_core::wire::request::pull::PullRequest;
+use rocketmq_consumer_testing::world::{Bench, secs};
+
+const PULL: RequestCode = RequestCode::PULL_MESSAGE;
+const END: RequestCode = RequestCode::GET_MAX_OFFSET;
 
 /// The share is lost and comes back, as it does when a route loses a broker; meanwhile messages arrive.
 /// The second column is what the broker has stored when it is asked again, the third where it goes on.
@@ -18,30 +21,43 @@ fn a_queue_that_comes_back_skips_nothing_when_its_broker_has_forgotten_the_offse
         ("an older one", Some(100), 100),
         ("another member's", Some(300), 300),
     ] {
-        let mut machine = Machine::start(Setting {
-            stored: -1,
-            group: |group| {
-                group.set_start_at(StartAt::Latest);
-            },
-            ..Setting::default()
+        let mut bench = Bench::new(|_, group| {
+            group.subscribe("T".into(), "*").set_start_at(StartAt::Latest);
         });
-        assert_eq!(machine.commits, [(0, 100)], "the start that was chosen");
-        let records = [100, 101].map(|offset| record(QueueId(0), offset, "A", b""));
-        machine.answer_pull(PullStatus::Found, 102, &records);
-        machine.handle(AppEvent::Consumed {
-            id: machine.runs[0].id,
-            range: RunRange { start: 0, end: 1 },
-            report: Report::All(Verdict::Handled(Outcome::Done)),
-        });
-        machine.members = vec!["another", "me"];
-        machine.advance(30_000);
-        machine.pulls.clear();
-        machine.stored.clear();
-        machine.stored.extend(stored.map(|offset| (0, offset)));
-        machine.end = 500;
-        machine.members = vec!["me"];
-        machine.advance(30_000);
-        let offsets: Vec<QueueOffset> = machine.pulls.iter().map(|pull| pull.request.offset).collect();
-        assert_eq!(offsets, [QueueOffset(from)], "{what}");
+        bench.settle();
+        let asked = bench.expect_request(END);
+        let offset = QueueOffset(100);
+        bench.answer(&asked, &OffsetAnswer { offset });
+        let commits = bench.sent(RequestCode::UPDATE_CONSUMER_OFFSET);
+        let commits: Vec<_> = commits
+            .iter()
+            .map(|asked| asked.request::<CommitOffsetRequest>().offset.0)
+            .collect();
+        assert_eq!(commits, [100], "the start that was chosen");
+        let (pull, _) = bench.expect_pull();
+        bench.found_at(&pull, [100, 101], 0, 102);
+        let run = bench.take_runs().remove(0);
+        let start = run.range.start;
+        let first = RunRange {
+            start,
+            end: start + 1,
+        };
+        bench.report_part(&run, first, Verdict::Handled(Outcome::Done));
+        bench.set_members(&["c0", "c1"]);
+        bench.sleep(secs(30));
+        bench.drop_requests(PULL);
+        bench.forget_stored("T", 0);
+        if let Some(stored) = stored {
+            bench.store("T", 0, stored);
+        }
+        bench.set_members(&["c1"]);
+        bench.sleep(secs(30));
+        let pulls = bench.outstanding(PULL).into_iter();
+        let offsets: Vec<i64> = pulls.map(|pull| pull.request::<PullRequest>().offset.0).collect();
+        assert_eq!(offsets, [from], "{what}");
+        assert!(
+            bench.outstanding(END).is_empty(),
+            "{what}: nobody asks where it ends now"
+        );
     }
 }

@@ -1,167 +1,202 @@
 //! The way out where there is no way to the broker: it takes its time and ends.
 
-mod machine;
-
+use std::ops::Range;
 use std::time::Duration;
 
-use machine::{Machine, Setting, record};
-use rocketmq_consumer_core::event::{AppEvent, NetCause, NetEvent, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::{QueueId, QueueOffset};
+use rocketmq_consumer_core::event::{AppEvent, RunRange, Verdict};
+use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::message::Outcome;
-use rocketmq_consumer_core::wire::request::pull::PullStatus;
+use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
+use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
+use rocketmq_consumer_testing::world::{Bench, Run, address, ms, secs};
 
-/// A machine that has finished message 0 and not committed it.
-fn with_something_to_commit(setting: Setting) -> Machine {
-    let mut machine = Machine::start(setting);
-    machine.answer_pull(PullStatus::Found, 1, &[record(QueueId(0), 0, "A", b"")]);
-    machine.report(Outcome::Done);
-    assert_eq!(machine.commits, []);
-    machine
+const PULL: RequestCode = RequestCode::PULL_MESSAGE;
+const COMMIT: RequestCode = RequestCode::UPDATE_CONSUMER_OFFSET;
+
+/// The offsets that were sent to be stored, but for those that rode along with a pull.
+fn commits(bench: &Bench) -> Vec<i64> {
+    let commits = bench.sent(COMMIT).into_iter();
+    commits
+        .map(|asked| asked.request::<CommitOffsetRequest>().offset.0)
+        .collect()
+}
+
+fn shut_down(bench: &mut Bench, drain: Duration) {
+    bench.tell(AppEvent::Shutdown { drain });
+}
+
+/// The oldest pull is answered with messages at these offsets, which come in one run.
+fn deliver(bench: &mut Bench, offsets: Range<i64>) -> Run {
+    let (pull, _) = bench.expect_pull();
+    let next = offsets.end;
+    bench.found_at(&pull, offsets, 0, next);
+    let mut runs = bench.take_runs();
+    assert_eq!(runs.len(), 1);
+    runs.remove(0)
+}
+
+/// One message of a run succeeds.
+fn done_one(bench: &mut Bench, run: &Run, index: u32) {
+    let start = run.range.start + index;
+    let range = RunRange {
+        start,
+        end: start + 1,
+    };
+    bench.report_part(run, range, Verdict::Handled(Outcome::Done));
+}
+
+/// The queue goes to a member that sorts before us.
+fn lose_the_queue(bench: &mut Bench) {
+    bench.set_members(&["c0", "c1"]);
 }
 
 #[test]
 fn last_commits_without_a_master_are_given_up_after_five_seconds() {
-    let mut machine = with_something_to_commit(Setting {
-        replica: 1,
-        ..Setting::default()
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
     });
-    machine.shut_down(Duration::from_secs(30));
-    machine.advance(4_999);
-    assert!(!machine.is_closed, "a master may still come");
-    machine.advance(1);
-    assert!(machine.is_closed);
-    let report = machine.report.expect("the group has stopped");
+    bench.set_addresses("a", &[(1, "10.0.0.21:10911")]);
+    bench.store("T", 0, 0);
+    bench.settle();
+    let run = deliver(&mut bench, 0..1);
+    bench.done(&run);
+    shut_down(&mut bench, secs(30));
+    bench.sleep(ms(4_999));
+    assert!(!bench.is_closed(), "a master may still come");
+    bench.sleep(ms(1));
+    assert!(bench.is_closed());
+    let report = bench.report_of_end().expect("the group has stopped");
     assert_eq!(report.committed[0].1, Some(QueueOffset(0)), "not 1");
+    assert!(commits(&bench).is_empty());
 }
 
 #[test]
 fn a_broker_that_goes_away_while_we_leave_holds_nobody_up() {
     for busy in [false, true] {
-        let mut machine = Machine::start(Setting::default());
-        let conn = machine.pulls[0].conn;
-        machine.answer_pull(PullStatus::Found, 1, &[record(QueueId(0), 0, "A", b"")]);
+        let mut bench = Bench::owning_one_queue(0, |_, _| {});
+        let run = deliver(&mut bench, 0..1);
         if !busy {
-            machine.report(Outcome::Done);
+            bench.done(&run);
         }
-        machine.advance(100);
-        let cause = NetCause::Reset;
+        bench.sleep(ms(100));
+        let conn = bench.conn_to(&address("a"));
         if busy {
-            machine.shut_down(Duration::from_secs(30));
-            machine.handle(NetEvent::Closed { conn, cause });
-            machine.advance(40_000);
+            shut_down(&mut bench, secs(30));
+            bench.close(conn);
+            bench.sleep(secs(40));
         } else {
-            machine.handle(NetEvent::Closed { conn, cause });
-            machine.shut_down(Duration::from_secs(30));
-            machine.advance(10_000);
+            bench.close(conn);
+            shut_down(&mut bench, secs(30));
+            bench.sleep(secs(10));
         }
-        assert!(machine.is_closed, "with a handler that hangs: {busy}");
+        assert!(bench.is_closed(), "with a handler that hangs: {busy}");
     }
 }
 
 #[test]
 fn what_was_finished_is_committed_on_the_way_out() {
-    let mut machine = with_something_to_commit(Setting::default());
-    machine.shut_down(Duration::from_secs(30));
-    assert_eq!((machine.commits.last(), machine.is_closed), (Some(&(0, 1)), true));
+    let mut bench = Bench::owning_one_queue(0, |_, _| {});
+    let run = deliver(&mut bench, 0..1);
+    bench.done(&run);
+    assert!(commits(&bench).is_empty());
+    shut_down(&mut bench, secs(30));
+    assert_eq!((commits(&bench).last(), bench.is_closed()), (Some(&1), true));
 }
 
 /// The queue went to another member, a handler of ours still runs, and then the client stops.
 #[test]
 fn the_next_owner_of_a_queue_is_not_overwritten_on_the_way_out() {
-    for (moved_to, commits) in [(0, &[(0, 1)][..]), (7, &[])] {
-        let mut machine = Machine::start(Setting::default());
-        let records = [0, 1].map(|offset| record(QueueId(0), offset, "A", b""));
-        machine.answer_pull(PullStatus::Found, 2, &records);
-        machine.members = vec!["another", "me"];
-        machine.advance(20_000);
+    for (moved_to, want) in [(0, &[1][..]), (7, &[])] {
+        let mut bench = Bench::owning_one_queue(0, |_, _| {});
+        let run = deliver(&mut bench, 0..2);
+        lose_the_queue(&mut bench);
+        bench.sleep(secs(20));
         // The share is lost, 0 is committed, and within the grace one of two handlers ends.
-        machine.handle(AppEvent::Consumed {
-            id: machine.runs[0].id,
-            range: RunRange { start: 0, end: 1 },
-            report: Report::All(Verdict::Handled(Outcome::Done)),
-        });
-        machine.commits.clear();
-        machine.stored.insert(0, moved_to);
-        machine.shut_down(Duration::ZERO);
-        machine.advance(10_000);
-        assert!(machine.is_closed);
-        assert_eq!(machine.commits, commits, "the other member stored {moved_to}");
+        done_one(&mut bench, &run, 0);
+        let before = commits(&bench).len();
+        bench.store("T", 0, moved_to);
+        shut_down(&mut bench, Duration::ZERO);
+        bench.sleep(secs(10));
+        assert!(bench.is_closed());
+        assert_eq!(
+            commits(&bench)[before..],
+            *want,
+            "the other member stored {moved_to}"
+        );
     }
 }
 
 /// A machine that has finished message 5, and whose pull, sent just before, carries offset 5.
-fn with_a_lower_offset_on_its_way() -> Machine {
-    let mut machine = Machine::start(Setting {
-        stored: 5,
-        group: |group| {
-            group.set_commit_interval(Duration::from_secs(30));
-        },
-        ..Setting::default()
+fn with_a_lower_offset_on_its_way() -> Bench {
+    let mut bench = Bench::owning_one_queue(5, |_, group| {
+        group.set_commit_interval(secs(30));
     });
-    machine.advance(19_900);
-    machine.answer_pull(PullStatus::Found, 6, &[record(QueueId(0), 5, "A", b"")]);
-    machine.report(Outcome::Done);
-    assert_eq!(machine.pulls[0].request.commit, Some(QueueOffset(5)));
-    machine
+    bench.sleep(ms(19_900));
+    let run = deliver(&mut bench, 5..6);
+    bench.done(&run);
+    let pulls = bench.outstanding(PULL);
+    assert_eq!(pulls[0].request::<PullRequest>().commit, Some(QueueOffset(5)));
+    bench
 }
 
 /// Brokers have other threads for pulls than for commits.
 #[test]
 fn the_last_commit_is_not_overtaken_by_what_a_pull_carries() {
     for answered in [false, true] {
-        let mut machine = with_a_lower_offset_on_its_way();
-        machine.shut_down(Duration::ZERO);
-        assert_eq!((&*machine.commits, machine.is_closed), (&[(0, 6)][..], false));
-        machine.advance(50);
+        let mut bench = with_a_lower_offset_on_its_way();
+        shut_down(&mut bench, Duration::ZERO);
+        assert_eq!((&*commits(&bench), bench.is_closed()), (&[6][..], false));
+        bench.sleep(ms(50));
         if answered {
-            machine.answer_pull(PullStatus::NotFound, 6, &[]);
+            let (pull, _) = bench.expect_pull();
+            bench.nothing(&pull, PullStatus::NotFound, 6);
         } else {
-            machine.advance(149);
-            assert!(!machine.is_closed, "the pull may wait for a thread");
-            machine.advance(1);
+            bench.sleep(ms(149));
+            assert!(!bench.is_closed(), "the pull may wait for a thread");
+            bench.sleep(ms(1));
         }
-        assert_eq!(
-            (&*machine.commits, machine.is_closed),
-            (&[(0, 6), (0, 6)][..], true)
-        );
+        assert_eq!((&*commits(&bench), bench.is_closed()), (&[6, 6][..], true));
     }
 }
 
 #[test]
 fn what_overtook_the_commit_of_a_lost_queue_is_overwritten() {
-    for (stored, commits) in [
-        (5, &[(0, 6), (0, 6)][..]),
-        (6, &[(0, 6)]),
+    for (stored, want) in [
+        (5, &[6, 6][..]),
+        (6, &[6]),
         // Another member has gone on.
-        (9, &[(0, 6)]),
+        (9, &[6]),
     ] {
-        let mut machine = with_a_lower_offset_on_its_way();
-        machine.members = vec!["another", "me"];
-        machine.advance(100);
-        assert_eq!(machine.commits, [(0, 6)], "at once, for who asks at once");
-        machine.stored.insert(0, stored);
-        machine.advance(100);
-        assert_eq!(machine.commits, commits, "{stored} is stored");
-        machine.shut_down(Duration::ZERO);
-        machine.advance(1_000);
-        assert!(machine.is_closed);
-        assert_eq!(machine.commits, commits, "{stored} is stored");
+        let mut bench = with_a_lower_offset_on_its_way();
+        lose_the_queue(&mut bench);
+        bench.sleep(ms(100));
+        assert_eq!(commits(&bench), [6], "at once, for who asks at once");
+        bench.store("T", 0, stored);
+        bench.sleep(ms(100));
+        assert_eq!(commits(&bench), want, "{stored} is stored");
+        shut_down(&mut bench, Duration::ZERO);
+        bench.sleep(secs(1));
+        assert!(bench.is_closed());
+        assert_eq!(commits(&bench), want, "{stored} is stored");
     }
 }
 
 /// A broker that has not stored the first commit yet would answer with what it had before.
 #[test]
 fn a_handler_that_ends_before_the_first_commit_is_stored_is_committed_too() {
-    let mut machine = Machine::start(Setting::default());
-    machine.answer_pull(PullStatus::Found, 1, &[record(QueueId(0), 0, "A", b"")]);
-    machine.advance(19_000);
-    machine.members = vec!["another", "me"];
-    (machine.hold_commits, machine.stored) = (true, [(0, 3)].into());
-    machine.advance(1_000);
-    machine.report(Outcome::Done);
-    machine.commits.clear();
-    machine.answer_commits();
-    assert_eq!(machine.commits, [(0, 0), (0, 1)]);
+    let mut bench = Bench::owning_one_queue(0, |_, _| {});
+    let run = deliver(&mut bench, 0..1);
+    bench.sleep(secs(19));
+    lose_the_queue(&mut bench);
+    bench.withhold(COMMIT);
+    bench.store("T", 0, 3);
+    let before = commits(&bench).len();
+    bench.sleep(secs(1));
+    bench.done(&run);
+    assert_eq!(commits(&bench)[before..], [0], "the second waits for the first");
+    bench.serve(COMMIT);
+    assert_eq!(commits(&bench)[before..], [0, 1]);
 }
 
 /// A handler asks for more time when its queue is given back or its group has stopped waiting, and ends
@@ -170,29 +205,24 @@ fn a_handler_that_ends_before_the_first_commit_is_stored_is_committed_too() {
 #[test]
 fn more_time_that_is_asked_for_too_late_keeps_nobody_busy() {
     for revoked in [false, true] {
-        let mut machine = Machine::start(Setting::default());
-        let records = [0, 1].map(|offset| record(QueueId(0), offset, "A", b""));
-        machine.answer_pull(PullStatus::Found, 2, &records);
-        machine.handle(AppEvent::Consumed {
-            id: machine.runs[0].id,
-            range: RunRange { start: 0, end: 1 },
-            report: Report::All(Verdict::Handled(Outcome::Done)),
-        });
-        machine.hold_commits = true;
+        let mut bench = Bench::owning_one_queue(0, |_, _| {});
+        let run = deliver(&mut bench, 0..2);
+        done_one(&mut bench, &run, 0);
+        bench.withhold(COMMIT);
         if revoked {
-            machine.members = vec!["another", "me"];
-            machine.advance(20_500);
+            lose_the_queue(&mut bench);
+            bench.sleep(ms(20_500));
         } else {
-            machine.shut_down(Duration::ZERO);
-            machine.advance(1);
+            shut_down(&mut bench, Duration::ZERO);
+            bench.sleep(ms(1));
         }
-        machine.handle(AppEvent::Extend {
-            id: machine.runs[0].id,
-            position: 1,
-            by: Duration::from_secs(1),
+        bench.tell(AppEvent::Extend {
+            id: run.id,
+            position: run.range.start + 1,
+            by: secs(1),
         });
-        machine.report(Outcome::Done);
-        machine.advance(60_000);
-        assert_eq!(machine.is_closed, !revoked);
+        bench.done(&run);
+        bench.sleep(secs(60));
+        assert_eq!(bench.is_closed(), !revoked);
     }
 }

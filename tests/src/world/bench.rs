@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rocketmq_consumer_core::action::AppAction;
+use rocketmq_consumer_core::action::{AppAction, ShutdownReport};
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
 use rocketmq_consumer_core::consumer::{ConsumerState, Wakeup};
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
@@ -60,15 +60,16 @@ impl Run {
 
 /// One machine on a bench: nothing happens to it but what the test does.
 ///
-/// Peers are as quick and polite as the test wants them: requests of a kind in `serving` are answered
-/// at once and never seen; the others wait in the order they came until the test takes them with
-/// [`Bench::expect_request`].
+/// Peers are as quick and polite as the test wants them: requests of a kind they serve, see
+/// [`Bench::serve`], are answered at once; the others wait in the order they came until the test takes
+/// them with [`Bench::expect_request`]. All of them are found again in [`Bench::sent`].
 #[derive(Debug)]
 pub struct Bench {
     machine: Recorder,
     now: Instant,
     id: ClientId,
     serving: BTreeSet<RequestCode>,
+    refusing: BTreeMap<RequestCode, ResponseCode>,
     dial: Dial,
     routes: BTreeMap<Topic, TopicRoute>,
     members: Vec<ClientId>,
@@ -85,8 +86,9 @@ pub struct Bench {
 
 impl Bench {
     /// A machine with the group `G`, starting at the earliest message; `set_up` subscribes and
-    /// changes what it likes. It has been told to start; nothing was answered yet. Routes, heartbeats, member lists and offset queries are answered at
-    /// once, everything else waits.
+    /// changes what it likes. It has been told to start; nothing was answered yet. Routes, heartbeats,
+    /// member lists, queries for stored and for lowest offsets, commits and good-byes are answered at once,
+    /// everything else waits.
     #[must_use]
     pub fn new(set_up: impl FnOnce(&mut ClientConfig, &mut GroupConfig)) -> Self {
         let mut client = ClientConfig::new("c1".into(), vec![PeerAddr::new("10.0.1.1", 9876)]);
@@ -109,6 +111,7 @@ impl Bench {
                 RequestCode::UNREGISTER_CLIENT,
             ]
             .into(),
+            refusing: BTreeMap::new(),
             dial: Dial::Accept,
             routes: BTreeMap::new(),
             stored: BTreeMap::new(),
@@ -353,6 +356,24 @@ impl Bench {
     #[must_use]
     pub fn told(&self) -> &[AppAction] {
         &self.told
+    }
+
+    /// How the group ended, once it has.
+    #[must_use]
+    pub fn report_of_end(&self) -> Option<&ShutdownReport> {
+        self.told.iter().find_map(|action| {
+            if let AppAction::GroupStopped { report, .. } = action {
+                Some(&**report)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// Whether the machine has closed everything.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.told.last() == Some(&AppAction::Closed)
     }
 
     /// The machine with its record.

@@ -1,5 +1,6 @@
 //! Both ends of the connections of a bench: what the driver does, and what polite peers answer.
 
+use bytes::Bytes;
 use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
 use rocketmq_consumer_core::event::{Event, NetCause, NetEvent};
 use rocketmq_consumer_core::ids::{ClientId, QueueOffset};
@@ -7,7 +8,9 @@ use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::heartbeat::HeartbeatAnswer;
 use rocketmq_consumer_core::wire::request::members::MemberList;
-use rocketmq_consumer_core::wire::request::offsets::{OffsetAnswer, QueryOffsetRequest, StoredOffset};
+use rocketmq_consumer_core::wire::request::offsets::{
+    CommitOffsetRequest, OffsetAnswer, QueryOffsetRequest, StoredOffset,
+};
 use rocketmq_consumer_core::wire::request::route::{BrokerData, QueueData, RouteRequest, TopicRoute};
 
 use super::{Bench, Run, address};
@@ -56,19 +59,33 @@ impl Bench {
         self.members = members.iter().map(|id| ClientId::from(*id)).collect();
     }
 
-    /// What an offset query will say. Queues nothing is stored for answer 22, and begin at 0.
+    /// What an offset query will say, until a commit that is served says otherwise. Queues nothing is
+    /// stored for answer 22, and begin at 0.
     pub fn store(&mut self, topic: &str, id: i32, offset: i64) {
         self.stored.insert((topic.into(), id), offset);
     }
 
+    /// Nothing is stored for a queue any more.
+    pub fn forget_stored(&mut self, topic: &str, id: i32) {
+        self.stored.remove(&(topic.into(), id));
+    }
+
     /// From now on requests of this kind are answered at once.
     pub fn serve(&mut self, code: RequestCode) {
+        self.refusing.remove(&code);
         self.serving.insert(code);
+        self.settle();
+    }
+
+    /// From now on requests of this kind are refused at once.
+    pub fn refuse_all(&mut self, code: RequestCode, why: ResponseCode) {
+        self.refusing.insert(code, why);
         self.settle();
     }
 
     /// From now on requests of this kind wait for the test.
     pub fn withhold(&mut self, code: RequestCode) {
+        self.refusing.remove(&code);
         self.serving.remove(&code);
     }
 
@@ -170,12 +187,24 @@ impl Bench {
     }
 
     fn serve_one(&mut self) -> bool {
-        let polite = |asked: &Asked| self.serving.contains(&asked.code);
-        let Some(index) = self.waiting.iter().position(polite) else {
+        let at_once =
+            |asked: &Asked| self.serving.contains(&asked.code) || self.refusing.contains_key(&asked.code);
+        let Some(index) = self.waiting.iter().position(at_once) else {
             return false;
         };
         let asked = self.waiting.remove(index);
-        let bytes = match asked.code {
+        let bytes = match self.refusing.get(&asked.code) {
+            Some(why) => asked.refused(*why, "refused by the test"),
+            None => self.politely(&asked),
+        };
+        let conn = asked.link.conn;
+        self.feed_alone(NetEvent::Received { conn, bytes }.into());
+        true
+    }
+
+    /// The answer of a peer that does what it is asked.
+    fn politely(&mut self, asked: &Asked) -> Bytes {
+        match asked.code {
             RequestCode::GET_ROUTEINFO_BY_TOPIC => {
                 match self.routes.get(&asked.request::<RouteRequest>().topic) {
                     Some(route) => asked.answered(route),
@@ -198,10 +227,12 @@ impl Bench {
                 let offset = QueueOffset(0);
                 asked.answered(&OffsetAnswer { offset })
             }
+            RequestCode::UPDATE_CONSUMER_OFFSET => {
+                let CommitOffsetRequest { queue, offset, .. } = asked.request();
+                self.stored.insert((queue.topic, queue.queue.0), offset.0);
+                asked.answered(&Done)
+            }
             _ => asked.answered(&Done),
-        };
-        let conn = asked.link.conn;
-        self.feed_alone(NetEvent::Received { conn, bytes }.into());
-        true
+        }
     }
 }
