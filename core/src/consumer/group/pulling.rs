@@ -312,6 +312,10 @@ impl Group {
 
     /// The broker says that the offset is none of its own, or an operator has reset it. What was
     /// fetched so far is dropped; running handlers belong to an ownership that has ended.
+    ///
+    /// Where it goes on is the broker's word, unless the broker ends before what we asked for: a slave that
+    /// lags, or a log that lost its end. That is nobody's decision about what we have not finished, so it goes
+    /// on there: with the lowest unfinished message, if the broker still has it.
     fn on_offset_moved(
         &mut self,
         cx: &mut Cx<'_>,
@@ -323,7 +327,7 @@ impl Group {
         let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) else {
             return;
         };
-        let to = answer.next_begin_offset;
+        let (to, unfinished) = (answer.next_begin_offset, tenure.window.lowest_unfinished());
         // A broker that is still recovering, or a slave that lags, calls a queue empty that is not.
         let emptied = asked.0 > 0 && to.0 == 0 && answer.max_offset.is_none_or(|max| max.0 == 0);
         if emptied && tenure.pull.stood_still() < DOUBTS {
@@ -336,6 +340,11 @@ impl Group {
             return;
         };
         let (min, max) = (answer.min_offset, answer.max_offset);
+        let to = if max.is_some_and(|max| asked > max) {
+            to.min(unfinished).max(min.unwrap_or(QueueOffset(0)))
+        } else {
+            to
+        };
         cx.notice(
             &self.name,
             NoticeKind::OffsetMoved {
