@@ -73,6 +73,7 @@ impl Bench {
                 Wish::RouteSuspect(topic) => format!("suspect {topic}"),
                 Wish::Subscriptions(_) => String::from("subscriptions"),
                 Wish::Route(topic) => format!("route {topic}"),
+                Wish::Room(_) => String::from("room"),
                 Wish::Leave(_) => String::from("leave"),
                 Wish::Stopped(_) => String::from("stopped"),
                 Wish::Notice(_, kind) => format!("notice {kind:?}"),

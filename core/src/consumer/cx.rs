@@ -198,6 +198,8 @@ pub(crate) enum Wish {
     Subscriptions(GroupKey),
     /// The route of a topic has changed.
     Route(Topic),
+    /// A group's buffer has room again: queues that were held for it may pull.
+    Room(GroupKey),
     /// The brokers are to be told that a group leaves.
     Leave(GroupKey),
     /// A group has ended.

@@ -58,6 +58,12 @@ impl ConsumerState {
                 self.use_addresses();
                 self.each_group(|group, cx, peers| group.on_route(cx, peers, &topic));
             }
+            Wish::Room(group) => {
+                let mut cx = self.ground.cx();
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.use_room(&mut cx, Peers::of(&self.routes, &self.beats));
+                }
+            }
             Wish::Leave(group) => self.say_farewell(group),
             Wish::Stopped(group) => self.stopped(group),
             Wish::Notice(group, kind) => self.notices.tell(&mut self.ground.cx(), group, kind),

@@ -438,6 +438,9 @@ impl Group {
             self.buffer_bytes = self.buffer_bytes.saturating_sub(tenure.window.buffer_bytes());
             tenure.progress.acknowledged()
         });
+        if self.buffer_was_full {
+            cx.wishes.push_back(Wish::Room(self.key));
+        }
         let kind = NoticeKind::Revoked {
             queue: queue.name.clone(),
             epoch: queue.epoch,

@@ -109,14 +109,19 @@ impl Group {
     /// Room may have appeared, permits are free, a drain or a grace may be over.
     fn after_settling(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey) {
         self.pump(cx, peers, key);
-        if self.buffer_was_full && self.buffer_bytes < self.config.buffer_bytes_max {
-            self.buffer_was_full = false;
-            self.pump_held(cx, peers, HoldReason::BufferFull);
-        }
+        self.use_room(cx, peers);
         self.enlist(key);
         self.deliver(cx);
         self.end_grace_if_idle(cx, key);
         self.check_drained(cx);
+    }
+
+    /// Queues that were held for want of buffer may pull, if there is some again.
+    pub(crate) fn use_room(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
+        if self.buffer_was_full && self.buffer_bytes < self.config.buffer_bytes_max {
+            self.buffer_was_full = false;
+            self.pump_held(cx, peers, HoldReason::BufferFull);
+        }
     }
 
     /// The last handler of a queue that is given back has ended: no need to wait for the grace.
