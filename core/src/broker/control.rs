@@ -47,6 +47,7 @@ impl BrokerState {
             Control::Crash(addr) => self.take_down(&addr, End::Crash),
             Control::Stop(addr) => self.take_down(&addr, End::InOrder),
             Control::Start(addr) => self.start(&addr),
+            Control::Move { from, to } => self.relocate(&from, to),
             Control::ReplicationLag { broker, lag } => self.set_lag(&broker, lag),
             Control::FreezeRoutes { name_server, frozen } => {
                 let key = self.by_addr.get(&name_server).copied();
@@ -141,6 +142,24 @@ impl BrokerState {
         if let Some(mut replica) = self.at(key) {
             replica.begin();
         }
+    }
+
+    fn relocate(&mut self, from: &PeerAddr, to: PeerAddr) {
+        let down = |key: &NodeKey| !self.nodes[key.0].up;
+        let Some(key) = self.by_addr.get(from).copied().filter(down) else {
+            return;
+        };
+        if self.by_addr.contains_key(&to) {
+            return;
+        }
+        self.by_addr.remove(from);
+        if let Some(replica) = self.at(key)
+            && replica.replica.is_master()
+        {
+            replica.disk.host_at(&to);
+        }
+        self.by_addr.insert(to.clone(), key);
+        self.nodes[key.0].addr = to;
     }
 
     /// The name servers learn that a replica runs.

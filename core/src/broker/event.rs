@@ -92,6 +92,14 @@ pub enum Control {
     Stop(PeerAddr),
     /// A process that was down runs again.
     Start(PeerAddr),
+    /// A process that is down will listen elsewhere when it runs again, as in a container that was made anew.
+    /// Rules that name its old address stay with the address.
+    Move {
+        /// Where it listened.
+        from: PeerAddr,
+        /// Where it will listen; an address that somebody has already changes nothing.
+        to: PeerAddr,
+    },
     /// How far the slaves of a broker are behind from now on.
     ReplicationLag {
         /// The broker.

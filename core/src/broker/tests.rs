@@ -248,6 +248,50 @@ fn a_node_that_is_down_or_unknown_closes_what_comes() {
 }
 
 #[test]
+fn a_process_that_is_down_may_come_back_elsewhere() {
+    let elsewhere = PeerAddr::new("10.0.0.77", 10911);
+    let mut bench = Bench::new();
+    let conn = bench.client();
+    let commit = CommitOffsetRequest {
+        group: "G".into(),
+        queue: queue_ref("T", 0),
+        offset: QueueOffset(3),
+    };
+    bench.do_it(conn, &heartbeat("a@1"));
+    bench.do_it(conn, &commit);
+    bench.control(Control::Stop(master()));
+    for to in [name_server(), elsewhere.clone()] {
+        bench.control(Control::Move { from: master(), to });
+    }
+    assert!(
+        bench.state.route(&"T".into()).is_none(),
+        "it does not run by being moved"
+    );
+    bench.control(Control::Start(elsewhere.clone()));
+    let route = bench.state.route(&"T".into()).expect("it runs");
+    assert_eq!(route.brokers[0].addresses, [(0, elsewhere.to_string())].into());
+    let refused = bench.client();
+    assert_eq!(
+        bench.closed.last(),
+        Some(&refused),
+        "nobody listens there any more"
+    );
+    let conn = bench.connect(&elsewhere);
+    assert!(bench.ask(conn, &heartbeat("a@1")).is_ok());
+    assert_eq!(bench.committed("G"), Some(3), "its disk came along");
+    bench.store(&[""]);
+    let stored = bench
+        .state
+        .stored_at(&queue(0), QueueOffset(0))
+        .expect("it was stored");
+    assert_eq!(
+        stored.record.store_host().to_string(),
+        elsewhere.to_string(),
+        "what comes now names it"
+    );
+}
+
+#[test]
 fn connections_have_a_limit() {
     let mut config = config();
     config.settings.connections_max = 1;
@@ -380,6 +424,10 @@ fn controls_that_do_not_apply_change_nothing() {
         Control::Crash(nobody.clone()),
         Control::Start(nobody.clone()),
         Control::Start(master()),
+        Control::Move {
+            from: master(),
+            to: nobody.clone(),
+        },
         Control::Append {
             queue: elsewhere.clone(),
             message: NewMessage::new("x"),

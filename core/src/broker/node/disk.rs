@@ -66,6 +66,11 @@ impl Disk {
         }
     }
 
+    /// What is stored from now on names this as its host.
+    pub(in crate::broker) fn host_at(&mut self, master: &PeerAddr) {
+        self.host = socket_addr(master);
+    }
+
     /// How much of the store a replica sees.
     pub(in crate::broker) fn view(&self, now: Instant, is_master: bool) -> View {
         if is_master {
