@@ -16,11 +16,10 @@
 mod acting;
 mod asked;
 mod bench;
-mod broker;
 mod check;
 mod cluster;
-mod log;
 mod member;
+mod node;
 mod peer;
 mod recorder;
 mod stored;
@@ -38,9 +37,9 @@ use rocketmq_consumer_core::time::{Instant, WallTime};
 
 pub use asked::{Asked, Link};
 pub use bench::{Bench, Run, address, pull_answer};
-pub use broker::Broker;
-pub use cluster::{Cluster, Node, queue};
+pub use cluster::{Cluster, queue};
 pub use member::{Delivery, Handler, Handling, Setup};
+pub use node::Node;
 pub use peer::{Dial, Peer, PeerAction, Reply};
 pub use recorder::Recorder;
 pub use stored::{StoredMessage, records};

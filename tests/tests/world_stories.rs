@@ -425,9 +425,7 @@ fn a_topic_that_appears_later_is_waited_for() {
 fn an_own_id_listed_twice_leaves_no_queue_without_reader() {
     // The broker lists a connection of an earlier life that it has not missed yet.
     let mut w = eight_queues().member("c1", on_t).member("c2", on_t);
-    for broker in ["a", "b"] {
-        w.add_ghost(broker, "G", "c1");
-    }
+    let ghosts = ["a", "b"].map(|broker| w.add_ghost(broker, "c1"));
     w.run_for(secs(5));
     assert_eq!(shares(&w, &["c1", "c2"]).iter().sum::<usize>(), 8);
     w.assert_complete("T");
@@ -436,8 +434,8 @@ fn an_own_id_listed_twice_leaves_no_queue_without_reader() {
             .iter()
             .any(|notice| matches!(notice.kind, NoticeKind::OwnIdRepeated { times: 2, .. }))
     );
-    for broker in ["a", "b"] {
-        w.drop_ghost(broker, "c1");
+    for ghost in ghosts {
+        w.drop_ghost(ghost);
     }
     produce(&mut w, 3);
     w.run_for(secs(3));

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rocketmq_consumer_core::ids::{ConsumerGroup, MessageQueue, QueueOffset, Topic};
 use rocketmq_consumer_core::status::{GroupPhase, QueueState};
 use rocketmq_consumer_core::time::Instant;
+use rocketmq_consumer_core::wire::properties::name;
+use rocketmq_consumer_core::wire::stored::Record;
 use rocketmq_consumer_core::wire::subscription::Subscription;
 
 use super::member::Member;
-use super::stored::original_topic;
 use super::{Peer, World};
 
 impl<P: Peer> World<P> {
@@ -89,15 +90,14 @@ impl World {
                 .flat_map(|member| &member.done)
                 .map(|(delivery, _)| delivery.body.as_str())
                 .collect();
-            for broker in self.peer.brokers() {
-                for message in broker.stored(&topic) {
-                    let body = String::from_utf8_lossy(&message.body);
-                    let wanted = self.of_group(group).any(|m| wants(m, &topic, message.tag()));
-                    assert!(
-                        !wanted || done.contains(&*body),
-                        "{body} was never handled by {group}"
-                    );
-                }
+            for (_, message) in self.peer.stored(&topic) {
+                let body = String::from_utf8_lossy(message.body());
+                let tag = message.record.tags();
+                let wanted = self.of_group(group).any(|m| wants(m, &topic, tag.as_deref()));
+                assert!(
+                    !wanted || done.contains(&*body),
+                    "{body} was never handled by {group}"
+                );
             }
         }
     }
@@ -113,18 +113,16 @@ impl World {
         for commit in self.commits() {
             let settled = &settled[&commit.group];
             let member = self.lives_of(&commit.member);
-            let topic = &commit.queue.topic;
-            for message in self.peer.broker(commit.queue.broker.as_str()).stored(topic) {
-                if message.queue != commit.queue || message.offset >= commit.offset {
-                    continue;
-                }
-                let original = original_topic(message);
-                let wanted = member.iter().any(|m| wants(m, &original, message.tag()));
-                let at = settled.get(&(message.queue.clone(), message.offset));
+            let MessageQueue { topic, broker, id } = &commit.queue;
+            let stored = self.peer.state().stored(broker, topic, *id);
+            for message in stored.take_while(|message| message.offset() < commit.offset) {
+                let (original, tag) = (original_topic(&message.record), message.record.tags());
+                let wanted = member.iter().any(|m| wants(m, &original, tag.as_deref()));
+                let at = settled.get(&(commit.queue.clone(), message.offset()));
                 assert!(
                     !wanted || at.is_some_and(|at| *at <= commit.at),
                     "{commit:?} passes {}, settled {at:?}",
-                    message.offset
+                    message.offset()
                 );
             }
         }
@@ -139,8 +137,8 @@ impl World {
         let mut settled = BTreeMap::new();
         let done = self.of_group(group).flat_map(|member| &member.done);
         let done = done.map(|(delivery, at)| (delivery.queue.clone(), delivery.offset, *at));
-        let brokers = self.peer.brokers();
-        let back = brokers.flat_map(|broker| broker.sent_back()).cloned();
+        let back = self.peer.sent_back().iter().filter(|back| &back.group == group);
+        let back = back.map(|back| (back.queue.clone(), back.offset, back.at));
         for (queue, offset, at) in done.chain(back) {
             let first = settled.entry((queue, offset)).or_insert(at);
             *first = at.min(*first);
@@ -153,6 +151,12 @@ impl World {
     }
 }
 
+/// The topic a message was sent to first, whatever topic it lies in now.
+fn original_topic(record: &Record<'_>) -> Topic {
+    let before = record.property(name::RETRY_TOPIC);
+    before.map_or_else(|| record.topic().into(), |topic| (&*topic).into())
+}
+
 /// Whether a member subscribes to what this message is.
 fn wants(member: &Member, topic: &Topic, tag: Option<&str>) -> bool {
     member.group.subscriptions().iter().any(|(of, expression)| {
@@ -160,4 +164,85 @@ fn wants(member: &Member, topic: &Topic, tag: Option<&str>) -> bool {
             && Subscription::tagged(of.clone(), expression)
                 .is_ok_and(|subscription| subscription.matches(tag))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rocketmq_consumer_core::ids::ConnId;
+    use rocketmq_consumer_core::wire::frame::HeaderForm;
+    use rocketmq_consumer_core::wire::request::encode_request;
+    use rocketmq_consumer_core::wire::request::offsets::{CommitOffsetRequest, QueueRef};
+
+    use super::super::{Asked, Handling, Link, Setup, address, queue, secs};
+    use super::*;
+
+    /// Five messages, and a member whose handler does this with the fourth.
+    fn world(fourth: Handling) -> World {
+        let set_up = |setup: &mut Setup| {
+            setup.subscribe("T", "*").handler(move |delivery| {
+                if delivery.offset.0 == 3 {
+                    fourth
+                } else {
+                    Handling::done()
+                }
+            });
+        };
+        let mut world = World::new()
+            .topic("T", &[("a", 1)])
+            .stored("T", "a", 0, 5)
+            .member("c1", set_up);
+        world.run_for(secs(6));
+        world
+    }
+
+    /// The member says that it has finished everything below this offset.
+    fn commit(world: &mut World, offset: i64) {
+        let queue = queue("T", "a", 0);
+        let request = CommitOffsetRequest {
+            group: "G".into(),
+            queue: QueueRef {
+                topic: queue.topic,
+                queue: queue.id,
+                broker: Some(queue.broker),
+            },
+            offset: QueueOffset(offset),
+        };
+        let link = Link {
+            member: "c1".into(),
+            life: 0,
+            conn: ConnId {
+                slot: 0,
+                generation: 0,
+            },
+        };
+        let bytes = encode_request(HeaderForm::Json, 1, false, &request).expect("a small request");
+        let asked = Asked::read(world.now(), &link, &address("a"), bytes);
+        world.requests.extend(asked);
+    }
+
+    #[test]
+    #[should_panic(expected = "T/a/0#3 was never handled by G")]
+    fn a_message_that_was_never_handled_is_found() {
+        world(Handling::never()).assert_complete("T");
+    }
+
+    #[test]
+    fn what_was_finished_or_taken_back_may_be_committed() {
+        for fourth in [Handling::done(), Handling::retry()] {
+            let mut world = world(fourth);
+            commit(&mut world, 5);
+            world.assert_story();
+        }
+        let mut world = world(Handling::never());
+        commit(&mut world, 3);
+        world.assert_story();
+    }
+
+    #[test]
+    #[should_panic(expected = "passes 3, settled None")]
+    fn a_commit_that_passes_an_unfinished_message_is_found() {
+        let mut world = world(Handling::never());
+        commit(&mut world, 4);
+        world.assert_commits_safe();
+    }
 }

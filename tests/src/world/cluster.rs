@@ -1,136 +1,124 @@
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
+mod hand;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use rocketmq_consumer_core::ids::{BrokerName, MessageQueue, PeerAddr, QueueId, Topic};
+use rocketmq_consumer_core::broker::config::{BrokerConfig, ClusterConfig, Settings};
+use rocketmq_consumer_core::broker::event::{BrokerAction, BrokerEvent, Control, ServerEvent};
+use rocketmq_consumer_core::broker::observation::Observation;
+use rocketmq_consumer_core::broker::{BrokerState, StoredRef};
+use rocketmq_consumer_core::ids::{
+    BrokerName, ConnId, ConsumerGroup, MessageQueue, PeerAddr, QueueId, QueueOffset, Topic,
+};
+use rocketmq_consumer_core::step::Seed;
 use rocketmq_consumer_core::time::{Instant, WallTime};
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
-use rocketmq_consumer_core::wire::request::route::{BrokerData, QueueData, RouteRequest, TopicRoute};
+use rocketmq_consumer_core::wire::request::route::{MASTER_ID, RouteRequest};
 
 use super::asked::{Asked, Link};
-use super::broker::Broker;
+use super::bench::address;
+use super::node::Node;
 use super::peer::{Dial, Peer, PeerAction, Reply};
-use super::stored::StoredMessage;
 
-/// What a test answers in place of the model.
-type Script = Box<dyn FnMut(&Asked) -> Reply>;
+/// The brokers of every world. One without topics is in no route, so nobody hears of it.
+const BROKERS: [&str; 4] = ["a", "b", "c", "d"];
+/// How many name servers every world has; members are told of the first, unless a test adds more.
+const NAME_SERVERS: usize = 3;
+/// What the machine may have done at once without our looking.
+const OBSERVATIONS_MAX: usize = 100_000;
 
-/// One address somebody listens at, or does not.
-#[derive(Default)]
-pub struct Node {
-    scripts: BTreeMap<RequestCode, Script>,
-    dial: Dial,
-    mute: bool,
-    down: bool,
-}
-
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scripts: Vec<_> = self.scripts.keys().collect();
-        f.debug_struct("Node")
-            .field("scripts", &scripts)
-            .field("dial", &self.dial)
-            .field("mute", &self.mute)
-            .field("down", &self.down)
-            .finish()
-    }
-}
-
-impl Node {
-    /// From now on requests of this kind are answered by the script.
-    pub fn on(&mut self, code: RequestCode, script: impl FnMut(&Asked) -> Reply + 'static) -> &mut Self {
-        self.scripts.insert(code, Box::new(script));
-        self
-    }
-
-    /// Requests of this kind are answered by the model again.
-    pub fn off(&mut self, code: RequestCode) -> &mut Self {
-        self.scripts.remove(&code);
-        self
-    }
-
-    /// What becomes of attempts to connect.
-    pub const fn dials(&mut self, dial: Dial) -> &mut Self {
-        self.dial = dial;
-        self
-    }
-
-    /// Whether all bytes to it vanish.
-    pub const fn mute(&mut self, mute: bool) -> &mut Self {
-        self.mute = mute;
-        self
-    }
-}
-
-/// Name servers and brokers, answered from a model and from scripts.
+/// Name servers and brokers: the core's own machine of a cluster, behind names, addresses and what a
+/// test has arranged for them.
+///
+/// Brokers are called `a` to `d`, the name servers `ns`, `ns2` and `ns3`.
 #[derive(Debug)]
 pub struct Cluster {
+    state: BrokerState,
     nodes: BTreeMap<PeerAddr, Node>,
+    /// The name servers members are told of.
     name_servers: Vec<PeerAddr>,
-    brokers: BTreeMap<BrokerName, Broker>,
-    addresses: BTreeMap<BrokerName, PeerAddr>,
-    /// Topics whose route is taken off the name servers.
-    hidden: Vec<Topic>,
-    links: BTreeMap<Link, PeerAddr>,
-    later: BTreeMap<(Instant, u64), (Asked, Reply)>,
+    /// Where each broker is.
+    brokers: BTreeMap<BrokerName, PeerAddr>,
+    /// Topics whose route the name servers deny.
+    hidden: BTreeSet<Topic>,
+    links: BTreeMap<Link, Accepted>,
+    by_conn: BTreeMap<ConnId, Link>,
+    conns: u32,
+    later: BTreeMap<(Instant, u64), Pending>,
     seq: u64,
     out: VecDeque<PeerAction>,
-    origin: WallTime,
+    sent_back: Vec<SentBack>,
+}
+
+/// A connection as the machine knows it.
+#[derive(Clone, Debug)]
+struct Accepted {
+    conn: ConnId,
+    at: PeerAddr,
+}
+
+/// A request, and what a test wants to be done with it.
+#[derive(Debug)]
+struct Pending {
+    asked: Asked,
+    bytes: Bytes,
+    reply: Reply,
+}
+
+/// A message that a broker has taken back.
+#[derive(Clone, Debug)]
+pub(super) struct SentBack {
+    pub(super) at: Instant,
+    pub(super) group: ConsumerGroup,
+    pub(super) queue: MessageQueue,
+    pub(super) offset: QueueOffset,
 }
 
 impl Cluster {
     pub(super) fn new(origin: WallTime) -> Self {
-        let mut cluster = Self {
+        let name_servers: Vec<_> = (1..=NAME_SERVERS)
+            .map(|number| PeerAddr::new(format!("10.0.1.{number}"), 9876))
+            .collect();
+        let broker = |name: &str| BrokerConfig {
+            name: name.into(),
+            replicas: [(MASTER_ID, address(name))].into(),
+        };
+        let config = ClusterConfig {
+            name: "C".into(),
+            name_servers: name_servers.clone(),
+            brokers: BROKERS.map(broker).into(),
+            topics: Vec::new(),
+            settings: Settings::default(),
+        };
+        let mut state = BrokerState::new(config, Seed(1), Instant::ZERO, origin);
+        state.observe(OBSERVATIONS_MAX);
+        Self {
+            state,
             nodes: BTreeMap::new(),
-            name_servers: Vec::new(),
-            brokers: BTreeMap::new(),
-            addresses: BTreeMap::new(),
-            hidden: Vec::new(),
+            name_servers: name_servers[..1].to_vec(),
+            brokers: BROKERS.map(|name| (name.into(), address(name))).into(),
+            hidden: BTreeSet::new(),
             links: BTreeMap::new(),
+            by_conn: BTreeMap::new(),
+            conns: 0,
             later: BTreeMap::new(),
             seq: 0,
             out: VecDeque::new(),
-            origin,
-        };
-        cluster.add_name_server();
-        cluster
+            sent_back: Vec::new(),
+        }
     }
 
-    pub(super) fn add_name_server(&mut self) {
-        let host = format!("10.0.1.{}", self.name_servers.len() + 1);
-        let addr = PeerAddr::new(host, 9876);
-        self.nodes.insert(addr.clone(), Node::default());
-        self.name_servers.push(addr);
+    /// The machine: what is stored, committed, registered.
+    #[must_use]
+    pub const fn state(&self) -> &BrokerState {
+        &self.state
     }
 
-    /// The name servers' addresses.
+    /// The addresses members are told of.
     #[must_use]
     pub fn name_servers(&self) -> &[PeerAddr] {
         &self.name_servers
-    }
-
-    pub(super) fn add_topic(&mut self, topic: &Topic, queues: &[(&str, u32)]) {
-        for (name, count) in queues {
-            let name = BrokerName::from(*name);
-            let number = self.brokers.len() + 1;
-            let origin = self.origin;
-            let make = || Broker::new(name.clone(), origin);
-            let broker = self.brokers.entry(name.clone()).or_insert_with(make);
-            broker.add_queues(topic, *count);
-            if !self.addresses.contains_key(&name) {
-                let addr = PeerAddr::new(format!("10.0.0.{number}"), 10911);
-                self.nodes.insert(addr.clone(), Node::default());
-                self.addresses.insert(name, addr);
-            }
-        }
-    }
-
-    /// Takes a topic off the name servers, or puts it back.
-    pub fn hide(&mut self, topic: &str, hidden: bool) {
-        self.hidden.retain(|known| known.as_str() != topic);
-        if hidden {
-            self.hidden.push(topic.into());
-        }
     }
 
     /// The address behind a name: `ns` is the first name server, `ns2` the second, anything else a
@@ -144,11 +132,11 @@ impl Cluster {
             let index = number.parse::<usize>().map_or(0, |number| number - 1);
             return self.name_servers[index].clone();
         }
-        let known = self.addresses.get(name);
+        let known = self.brokers.get(name);
         known.unwrap_or_else(|| panic!("no broker {name:?}")).clone()
     }
 
-    /// What listens behind a name.
+    /// What is arranged for the address behind a name.
     ///
     /// # Panics
     /// When nobody has that name.
@@ -157,201 +145,176 @@ impl Cluster {
         self.nodes.entry(addr).or_default()
     }
 
-    /// A broker's model.
-    ///
-    /// # Panics
-    /// When there is no such broker.
-    pub(super) fn broker(&self, name: &str) -> &Broker {
-        self.brokers.get(name).expect("a broker of this world")
+    /// Everything stored for a topic, queue by queue.
+    pub(super) fn stored(&self, topic: &Topic) -> impl Iterator<Item = (MessageQueue, StoredRef<'_>)> {
+        self.brokers.keys().flat_map(move |broker| {
+            let config = self.state.topics(broker).find(|config| &config.name == topic);
+            let queues = config.map_or(0, |config| config.read_queues);
+            let queues = (0..).take(queues as usize).map(move |id| MessageQueue {
+                topic: topic.clone(),
+                broker: broker.clone(),
+                id: QueueId(id),
+            });
+            queues.flat_map(|queue| {
+                let stored = self.state.stored(&queue.broker, &queue.topic, queue.id);
+                stored.map(move |message| (queue.clone(), message))
+            })
+        })
     }
 
-    pub(super) fn broker_mut(&mut self, name: &str) -> &mut Broker {
-        self.brokers.get_mut(name).expect("a broker of this world")
+    /// The messages that were taken back.
+    pub(super) fn sent_back(&self) -> &[SentBack] {
+        &self.sent_back
     }
 
-    pub(super) fn brokers(&self) -> impl Iterator<Item = &Broker> {
-        self.brokers.values()
-    }
-
-    pub(super) fn append(&mut self, now: Instant, queue: MessageQueue, body: String, tag: &str) {
-        let broker = queue.broker.clone();
-        let message = StoredMessage::new(queue, 0, body, tag);
-        self.broker_mut(broker.as_str()).append(now, message);
-        self.collect();
-    }
-
-    /// Ends the process behind a name: its connections break, what it had not written is lost.
-    pub(super) fn kill(&mut self, now: Instant, name: &str) {
-        let addr = self.addr(name);
-        let node = self.node(name);
-        node.down = true;
-        if let Some(broker) = self.brokers.get_mut(name) {
-            broker.crash(now);
+    /// The machine takes an event; what it does in return is carried out.
+    fn handle(&mut self, now: Instant, event: BrokerEvent) {
+        self.state.handle(now, event);
+        while let Some(action) = self.state.poll_action() {
+            self.perform(action);
         }
-        let ended: Vec<Link> = self
-            .links
-            .iter()
-            .filter(|(_, at)| **at == addr)
-            .map(|(link, _)| link.clone())
-            .collect();
-        for link in ended {
-            self.close(&link);
-        }
-    }
-
-    /// Starts it again, perhaps at another address.
-    pub(super) fn revive(&mut self, name: &str, addr: Option<PeerAddr>) {
-        if let Some(addr) = addr {
-            self.nodes.insert(addr.clone(), Node::default());
-            self.addresses.insert(name.into(), addr);
-        }
-        self.node(name).down = false;
-    }
-
-    fn close(&mut self, link: &Link) {
-        self.links.remove(link);
-        self.out.push_back(PeerAction::Close { link: link.clone() });
-    }
-
-    fn collect(&mut self) {
-        for broker in self.brokers.values_mut() {
-            for (link, bytes) in broker.poll() {
-                if self.links.contains_key(&link) {
-                    self.out.push_back(PeerAction::Send { link, bytes });
-                }
+        while let Some(seen) = self.state.poll_observation() {
+            if let Observation::SentBack {
+                group, queue, offset, ..
+            } = seen
+            {
+                self.sent_back.push(SentBack {
+                    at: now,
+                    group,
+                    queue,
+                    offset,
+                });
             }
         }
+        assert_eq!(self.state.observations_missed(), 0, "looked at after every event");
     }
 
-    fn reply(&mut self, now: Instant, asked: Asked, reply: Reply) {
-        let Some(addr) = self.links.get(&asked.link).cloned() else {
+    fn control(&mut self, now: Instant, control: Control) {
+        self.handle(now, BrokerEvent::Control(control));
+    }
+
+    /// Connections that no member has made lead nowhere.
+    fn perform(&mut self, action: BrokerAction) {
+        match action {
+            BrokerAction::Send { conn, frame } => {
+                if let Some(link) = self.by_conn.get(&conn).cloned() {
+                    self.out.push_back(PeerAction::Send { link, bytes: frame });
+                }
+            }
+            BrokerAction::Close { conn } => {
+                if let Some(link) = self.by_conn.remove(&conn) {
+                    self.links.remove(&link);
+                    self.out.push_back(PeerAction::Close { link });
+                }
+            }
+            other => panic!("an action nobody knows: {other:?}"),
+        }
+    }
+
+    /// A connection to a node, new to the machine.
+    fn accept(&mut self, now: Instant, at: &PeerAddr) -> ConnId {
+        self.conns += 1;
+        let conn = ConnId {
+            slot: self.conns,
+            generation: 1,
+        };
+        let [.., high, low] = self.conns.to_be_bytes();
+        let event = ServerEvent::Accepted {
+            conn,
+            at: at.clone(),
+            from: SocketAddr::new(Ipv4Addr::new(10, 1, high, low).into(), 40_000),
+        };
+        self.handle(now, BrokerEvent::Net(event));
+        conn
+    }
+
+    fn carry_out(&mut self, now: Instant, pending: Pending) {
+        let Some(conn) = self.links.get(&pending.asked.link).map(|accepted| accepted.conn) else {
             return;
         };
+        let Pending { asked, bytes, reply } = pending;
         let link = asked.link.clone();
         match reply {
-            Reply::Model => {
-                let broker = self.addresses.iter().find(|(_, at)| **at == addr);
-                match broker.and_then(|(name, _)| self.brokers.get_mut(name)) {
-                    Some(broker) => broker.serve(now, &asked),
-                    None => self.serve_route(&asked),
-                }
+            Reply::Model if self.hides(&asked) => {
+                let bytes = asked.refused(ResponseCode::TOPIC_NOT_EXIST, "no topic route info");
+                self.out.push_back(PeerAction::Send { link, bytes });
             }
+            Reply::Model => self.handle(now, BrokerEvent::Net(ServerEvent::Received { conn, bytes })),
             Reply::After(delay, reply) => {
                 self.seq += 1;
-                self.later.insert((now + delay, self.seq), (asked, *reply));
+                let reply = *reply;
+                let pending = Pending { asked, bytes, reply };
+                self.later.insert((now + delay, self.seq), pending);
             }
             Reply::Never => {}
             Reply::Refuse(code, remark) => {
                 let bytes = asked.refused(code, remark);
                 self.out.push_back(PeerAction::Send { link, bytes });
             }
-            Reply::Close => {
-                self.close(&link);
-                self.brokers.values_mut().for_each(|broker| broker.forget(&link));
-            }
+            Reply::Close => self.control(now, Control::Disconnect(conn)),
             Reply::Raw(bytes) => self.out.push_back(PeerAction::Send { link, bytes }),
         }
-        self.collect();
     }
 
-    fn serve_route(&mut self, asked: &Asked) {
-        let bytes = if asked.code == RequestCode::GET_ROUTEINFO_BY_TOPIC {
-            let topic = asked.request::<RouteRequest>().topic;
-            let route = self.route(&topic);
-            if route.queues.is_empty() {
-                asked.refused(
-                    ResponseCode::TOPIC_NOT_EXIST,
-                    "no topic route info in name server",
-                )
-            } else {
-                asked.answered(&route)
-            }
-        } else {
-            asked.refused(ResponseCode::REQUEST_CODE_NOT_SUPPORTED, "not modelled")
-        };
-        let link = asked.link.clone();
-        self.out.push_back(PeerAction::Send { link, bytes });
-    }
-
-    /// Only brokers that are alive are registered.
-    fn route(&self, topic: &Topic) -> TopicRoute {
-        let mut route = TopicRoute::default();
-        if self.hidden.contains(topic) {
-            return route;
-        }
-        for (name, broker) in &self.brokers {
-            let addr = &self.addresses[name];
-            let queues = broker.queues_of(topic);
-            if queues == 0 || self.nodes.get(addr).is_none_or(|node| node.down) {
-                continue;
-            }
-            route.queues.push(QueueData {
-                broker: name.clone(),
-                read_queues: queues,
-                write_queues: queues,
-                perm: 6,
-                topic_sys_flag: 0,
-            });
-            route.brokers.push(BrokerData {
-                cluster: "C".into(),
-                name: name.clone(),
-                addresses: [(0, addr.to_string())].into(),
-                zone_name: None,
-                enable_acting_master: false,
-            });
-        }
-        route
+    /// Whether this is a question about a topic that the name servers deny.
+    fn hides(&self, asked: &Asked) -> bool {
+        asked.code == RequestCode::GET_ROUTEINFO_BY_TOPIC
+            && self.hidden.contains(&asked.request::<RouteRequest>().topic)
     }
 }
 
 impl Peer for Cluster {
-    fn dial(&mut self, _: Instant, link: &Link, addr: &PeerAddr) -> Dial {
-        let dial = match self.nodes.get(addr) {
-            Some(node) if !node.down => node.dial,
-            Some(_) | None => Dial::Refuse,
-        };
+    fn dial(&mut self, now: Instant, link: &Link, addr: &PeerAddr) -> Dial {
+        if !self.state.is_up(addr) {
+            return Dial::Refuse;
+        }
+        let dial = self.nodes.get(addr).map_or(Dial::Accept, |node| node.dial);
         if dial == Dial::Accept {
-            self.links.insert(link.clone(), addr.clone());
+            let conn = self.accept(now, addr);
+            let at = addr.clone();
+            self.links.insert(link.clone(), Accepted { conn, at });
+            self.by_conn.insert(conn, link.clone());
         }
         dial
     }
 
     fn receive(&mut self, now: Instant, link: &Link, bytes: Bytes) {
-        let Some(addr) = self.links.get(link).cloned() else {
+        let Some(Accepted { conn, at }) = self.links.get(link).cloned() else {
             return;
         };
-        let Some(node) = self.nodes.get_mut(&addr).filter(|node| !node.mute) else {
+        let node = self.nodes.entry(at.clone()).or_default();
+        if node.is_mute {
             return;
-        };
-        let Some(asked) = Asked::read(now, link, &addr, bytes) else {
-            return;
-        };
-        let script = node.scripts.get_mut(&asked.code);
-        let reply = script.map_or(Reply::Model, |script| script(&asked));
-        self.reply(now, asked, reply);
+        }
+        match Asked::read(now, link, &at, bytes.clone()) {
+            Some(asked) => {
+                let reply = node.reply(&asked);
+                self.carry_out(now, Pending { asked, bytes, reply });
+            }
+            None => self.handle(now, BrokerEvent::Net(ServerEvent::Received { conn, bytes })),
+        }
     }
 
-    fn hung_up(&mut self, _: Instant, link: &Link) {
-        if self.links.remove(link).is_some() {
-            self.brokers.values_mut().for_each(|broker| broker.forget(link));
-            self.collect();
+    fn hung_up(&mut self, now: Instant, link: &Link) {
+        if let Some(Accepted { conn, .. }) = self.links.remove(link) {
+            self.by_conn.remove(&conn);
+            self.handle(now, BrokerEvent::Net(ServerEvent::Closed { conn }));
         }
     }
 
     fn wake(&mut self, now: Instant) {
         while let Some(entry) = self.later.first_entry().filter(|entry| entry.key().0 <= now) {
-            let (asked, reply) = entry.remove();
-            self.reply(now, asked, reply);
+            let pending = entry.remove();
+            self.carry_out(now, pending);
         }
-        self.brokers.values_mut().for_each(|broker| broker.wake(now));
-        self.collect();
+        if self.state.poll_timeout().is_some_and(|at| at <= now) {
+            self.handle(now, BrokerEvent::Wakeup);
+        }
     }
 
     fn wake_at(&self) -> Option<Instant> {
         let later = self.later.keys().map(|(at, _)| *at);
-        later
-            .chain(self.brokers.values().filter_map(Broker::wake_at))
-            .min()
+        later.take(1).chain(self.state.poll_timeout()).min()
     }
 
     fn poll(&mut self) -> Option<PeerAction> {

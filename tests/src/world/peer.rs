@@ -59,7 +59,7 @@ pub enum Dial {
 /// What a script does with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// What the model would do without a script.
+    /// What the cluster does without a script.
     Model,
     /// The reply, later.
     After(Duration, Box<Self>),

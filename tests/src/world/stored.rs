@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use rocketmq_consumer_core::ids::{MessageQueue, PhysicalOffset, QueueOffset, Topic};
+use rocketmq_consumer_core::ids::{MessageQueue, PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::time::WallTime;
 use rocketmq_consumer_core::wire::properties::{PropertiesWriter, name};
 use rocketmq_consumer_core::wire::stored::{RecordParts, SysFlag};
@@ -49,13 +49,7 @@ impl StoredMessage {
     /// The tag, if it has one.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
-        self.property(name::TAGS)
-    }
-
-    /// The value of a property.
-    #[must_use]
-    pub fn property(&self, wanted: &str) -> Option<&str> {
-        let found = self.properties.iter().rfind(|(name, _)| name == wanted)?;
+        let found = self.properties.iter().rfind(|(known, _)| known == name::TAGS)?;
         Some(&found.1)
     }
 
@@ -104,13 +98,6 @@ pub fn records<'a>(messages: impl IntoIterator<Item = &'a StoredMessage>) -> Byt
         message.encode(&mut out);
     }
     out.into()
-}
-
-/// The topic a message was sent to first, whatever topic it lies in now.
-pub(super) fn original_topic(message: &StoredMessage) -> Topic {
-    message
-        .property(name::RETRY_TOPIC)
-        .map_or_else(|| message.queue.topic.clone(), Topic::from)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A world round a modelled cluster, as tests tell it.
+//! A world round a cluster, as tests tell it.
 
 use std::time::Duration;
 
@@ -7,14 +7,18 @@ use rocketmq_consumer_core::event::AppEvent;
 use rocketmq_consumer_core::ids::{ClientId, ConnId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset};
 use rocketmq_consumer_core::notice::Notice;
 use rocketmq_consumer_core::status::{QueueStatus, Status};
-use rocketmq_consumer_core::time::Instant;
+use rocketmq_consumer_core::time::{Instant, WallTime};
 use rocketmq_consumer_core::wire::code::RequestCode;
-use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
+use rocketmq_consumer_core::wire::request::heartbeat::{
+    ConsumeType, ConsumerData, HeartbeatRequest, MessageModel, SubscriptionData,
+};
+use rocketmq_consumer_core::wire::request::offsets::{CommitOffsetRequest, QueueRef};
 use rocketmq_consumer_core::wire::request::pull::PullRequest;
+use rocketmq_consumer_core::wire::subscription::Subscription;
 
-use super::asked::Link;
-use super::cluster::{Cluster, Node, queue};
-use super::member::{Delivery, Setup};
+use super::cluster::{Cluster, queue};
+use super::member::{Delivery, Member, Setup};
+use super::node::Node;
 use super::recorder::Recorder;
 use super::{ORIGIN, Peer, World};
 
@@ -58,7 +62,7 @@ impl World {
     /// A topic with so many queues on each of these brokers.
     #[must_use]
     pub fn topic(mut self, topic: &str, queues: &[(&str, u32)]) -> Self {
-        self.peer.add_topic(&topic.into(), queues);
+        self.peer.add_topic(self.now, &topic.into(), queues);
         self
     }
 
@@ -99,13 +103,11 @@ impl World {
     /// Stores a message with a tag.
     pub fn produce_tagged(&mut self, topic: &str, broker: &str, id: i32, tag: &str) {
         let queue = queue(topic, broker, id);
-        let stored = self.peer.broker(broker).stored(&queue.topic);
-        let number = stored.filter(|message| message.queue == queue).count();
-        let body = format!("{queue}#{number}");
+        let body = format!("{queue}#{}", self.stored_messages(&queue));
         self.peer.append(self.now, queue, body, tag);
     }
 
-    /// What listens behind a name, to be scripted: `ns`, `ns2` or a broker.
+    /// What is arranged for whoever dials or asks `ns`, `ns2` or a broker.
     pub fn broker(&mut self, name: &str) -> &mut Node {
         self.peer.node(name)
     }
@@ -118,80 +120,67 @@ impl World {
 
     /// It runs again.
     pub fn revive(&mut self, name: &str) {
-        self.peer.revive(name, None);
+        self.peer.revive(self.now, name);
     }
 
-    /// It runs again, at another address.
-    pub fn revive_at(&mut self, name: &str, addr: PeerAddr) {
-        self.peer.revive(name, Some(addr));
+    /// A broker runs again, at another address.
+    pub fn revive_at(&mut self, broker: &str, addr: PeerAddr) {
+        self.peer.relocate(self.now, broker, addr);
+        self.peer.revive(self.now, broker);
     }
 
     /// The messages of a queue below this offset expire.
     pub fn expire(&mut self, topic: &str, broker: &str, id: i32, below: i64) {
-        let queue = queue(topic, broker, id);
-        self.peer
-            .broker_mut(broker)
-            .expire(&(queue.topic, queue.id), below);
+        self.peer.expire(self.now, queue(topic, broker, id), below);
     }
 
     /// Stores an offset behind everybody's back, as an operator's tool does.
     pub fn store_offset(&mut self, group: &str, queue: &MessageQueue, offset: i64) {
-        let now = self.now;
-        let broker = self.peer.broker_mut(queue.broker.as_str());
-        let place = (queue.topic.clone(), queue.id);
-        broker.set_offset(now, &group.into(), &place, QueueOffset(offset));
+        let request = CommitOffsetRequest {
+            group: group.into(),
+            queue: QueueRef {
+                topic: queue.topic.clone(),
+                queue: queue.id,
+                broker: Some(queue.broker.clone()),
+            },
+            offset: QueueOffset(offset),
+        };
+        let conn = self.peer.ask(self.now, queue.broker.as_str(), &request);
+        self.peer.hang_up(self.now, conn);
     }
 
-    /// Lists an id that no process of this world stands behind, as a broker does with a connection it
-    /// has not missed yet.
-    pub fn add_ghost(&mut self, broker: &str, group: &str, id: &str) {
-        let conn = ConnId {
-            slot: u32::MAX,
-            generation: u32::MAX,
-        };
-        let link = Link {
-            member: id.into(),
-            life: u32::MAX,
-            conn,
-        };
-        self.peer
-            .broker_mut(broker)
-            .add_ghost(&group.into(), link, id.into());
+    /// A broker lists a connection that a member had in an earlier life and that it has not missed yet.
+    /// Returns the connection.
+    pub fn add_ghost(&mut self, broker: &str, id: &str) -> ConnId {
+        let member = &self.members[self.index(id)];
+        let heartbeat = last_words(member);
+        self.peer.ask(self.now, broker, &heartbeat)
     }
 
     /// The broker misses the connection at last.
-    pub fn drop_ghost(&mut self, broker: &str, id: &str) {
-        let conn = ConnId {
-            slot: u32::MAX,
-            generation: u32::MAX,
-        };
-        let link = Link {
-            member: id.into(),
-            life: u32::MAX,
-            conn,
-        };
-        self.peer.broker_mut(broker).forget(&link);
+    pub fn drop_ghost(&mut self, ghost: ConnId) {
+        self.peer.hang_up(self.now, ghost);
     }
 
     /// The offset a broker has stored.
     #[must_use]
     pub fn stored_offset(&self, group: &str, queue: &MessageQueue) -> Option<i64> {
-        let broker = self.peer.broker(queue.broker.as_str());
-        let place = (queue.topic.clone(), queue.id);
-        broker.offset(&group.into(), &place).map(|offset| offset.0)
+        let committed = self.peer.state().committed(&group.into(), queue);
+        committed.map(|offset| offset.0)
     }
 
     /// How many messages a queue has ever had: the next one gets this offset.
     #[must_use]
     pub fn stored_messages(&self, queue: &MessageQueue) -> i64 {
-        let broker = self.peer.broker(queue.broker.as_str());
-        broker.max_offset(&(queue.topic.clone(), queue.id))
+        self.peer.state().max_offset(queue).0
     }
 
     /// The members of a group, as a broker lists them.
     #[must_use]
     pub fn listed(&self, broker: &str, group: &str) -> Vec<ClientId> {
-        self.peer.broker(broker).members(&group.into())
+        let (broker, group) = (broker.into(), group.into());
+        let members = self.peer.state().members(&broker, &group);
+        members.map(|(_, client)| client.clone()).collect()
     }
 
     /// Requests of a kind that were sent to somebody.
@@ -319,5 +308,40 @@ impl<P: Peer> World<P> {
 
     fn lives(&self, id: &str) -> impl Iterator<Item = &super::Member> {
         self.members.iter().filter(move |member| member.id.as_str() == id)
+    }
+}
+
+/// A heartbeat as the member sent it in an earlier life.
+fn last_words(member: &Member) -> HeartbeatRequest {
+    let group = member.group.group().clone();
+    let retry = Subscription::all(format!("%RETRY%{group}").into());
+    let subscriptions = member.group.subscriptions().iter();
+    let subscriptions = subscriptions
+        .map(|(topic, expression)| {
+            Subscription::tagged(topic.clone(), expression).expect("the member runs with it")
+        })
+        .chain([retry]);
+    let data = |subscription: Subscription| SubscriptionData {
+        topic: subscription.topic,
+        expression: subscription.expression,
+        expression_type: None,
+        tags: subscription.tags,
+        codes: subscription.codes,
+        sub_version: WallTime::default(),
+        class_filter_mode: false,
+    };
+    HeartbeatRequest {
+        client_id: member.id.clone(),
+        consumers: vec![ConsumerData {
+            group,
+            consume_type: Some(ConsumeType::Passively),
+            message_model: Some(MessageModel::Clustering),
+            consume_from_where: None,
+            subscriptions: subscriptions.map(data).collect(),
+            unit_mode: false,
+        }],
+        producers: Vec::new(),
+        fingerprint: 0,
+        without_sub: false,
     }
 }
