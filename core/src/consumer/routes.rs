@@ -159,7 +159,12 @@ impl Routes {
             .map(|b| (b.name.clone(), addresses(&b.addresses)))
             .collect();
         let queues = readable_queues(topic, route);
-        let changed = entry.queues.as_deref() != Some(&queues) || entry.brokers != brokers;
+        // The route of another topic may have said something else of a broker since this one was heard: then the
+        // addresses change although this route has not.
+        let moved = brokers
+            .iter()
+            .any(|(name, ids)| self.brokers.get(name) != Some(ids));
+        let changed = moved || entry.queues.as_deref() != Some(&queues) || entry.brokers != brokers;
         let gone = entry
             .brokers
             .keys()

@@ -99,6 +99,21 @@ fn a_topic_is_asked_when_it_is_first_watched_and_once_at_a_time() {
     assert_eq!(bench.wishes(), NOTHING, "nothing has changed");
 }
 
+/// Two name servers that do not agree, or an answer from before a broker moved.
+#[test]
+fn a_route_that_contradicts_the_last_word_on_a_broker_is_a_change() {
+    let (mut routes, mut bench) = watching(1, &["T", "R"]);
+    let elsewhere: Broker<'_> = ("beta", 1, READ_WRITE, &[(0, "10.9.0.9:10911")]);
+    for (at, name, broker) in [(0, "T", BETA), (1, "R", elsewhere), (2, "T", BETA)] {
+        routes.on_route(&mut bench.at(at), &topic(name), &route(&[broker]));
+        assert_eq!(bench.wishes(), [format!("route {name}")], "at {at}");
+        let master = routes.address(&"beta".into(), Replica::Master);
+        assert_eq!(master, Some((0, &addr(broker.3[0].1))), "at {at}");
+    }
+    routes.on_route(&mut bench.at(3), &topic("T"), &route(&[BETA]));
+    assert_eq!(bench.wishes(), NOTHING, "nothing has changed");
+}
+
 #[test]
 fn an_unknown_topic_is_urgent_for_two_minutes_and_then_every_five_seconds() {
     let (mut routes, mut bench) = watching(1, &["T"]);
