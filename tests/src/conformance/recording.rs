@@ -14,7 +14,7 @@ pub fn write(outcomes: &[Outcome]) -> String {
     outcomes.iter().map(line).collect()
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 ///
 /// # Errors
 /// In words, with the number of the line that is not one of ours.
