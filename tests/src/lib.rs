@@ -1,7 +1,7 @@
 //! What a test of a RocketMQ consumer needs around it.
 //!
 //! [`world`] is several members and a small cluster in virtual time, in one thread; [`conformance`] shows that the
-//! broker machine answers as the real broker does. With the feature `real-broker` (Unix only), `rocketmq` starts a
+//! broker machine answers as the real broker does; [`sim`] runs whole clusters from a seed. With the feature `real-broker` (Unix only), `rocketmq` starts a
 //! private Apache RocketMQ 5.5.0 cluster and Java clients on this machine, and ends them again, whatever happens to
 //! the test.
 //!
@@ -16,6 +16,7 @@ pub mod fuzzing;
 pub mod generate;
 #[cfg(all(feature = "real-broker", unix))]
 pub mod rocketmq;
+pub mod sim;
 #[cfg(feature = "proptest")]
 pub mod strategies;
 pub mod world;

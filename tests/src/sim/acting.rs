@@ -1,0 +1,401 @@
+//! What machines want, carried out.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
+use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
+use rocketmq_consumer_core::ids::{ConnId, ConsumeId, PeerAddr};
+use rocketmq_consumer_core::message::{Batch, Message, Outcome};
+use rocketmq_consumer_core::notice::{Notice, NoticeKind};
+
+use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::command::Header;
+use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, Frame};
+
+use super::agenda::Due;
+use super::engine::World;
+use super::invariant::Broken;
+use super::network::{End, LinkNo, Parcel, Way};
+use super::observe;
+use super::process::{Process, Run};
+use super::seen::{Deed, Life, MemberId};
+use super::trace::Entry;
+
+impl World {
+    fn process(&mut self, member: MemberId) -> Option<&mut Process> {
+        self.places[member.0 as usize].process.as_mut()
+    }
+
+    /// Gives a machine an event, and carries out what it wants because of it.
+    pub(crate) fn feed(&mut self, member: MemberId, event: Event) {
+        let now = self.now;
+        let Some(process) = self.process(member) else {
+            return;
+        };
+        let life = process.life;
+        process.machine.handle(now, event);
+        self.steps += 1;
+        let mut actions = 0;
+        loop {
+            while let Some(action) = self
+                .process(member)
+                .and_then(|process| process.machine.poll_action())
+            {
+                actions += 1;
+                self.perform(member, life, action);
+            }
+            if !self.report_written(member) {
+                break;
+            }
+        }
+        let Some(process) = self.process(member) else {
+            return;
+        };
+        let wake_at = process.machine.poll_timeout().map(|wakeup| wakeup.at);
+        process.wake_at = wake_at;
+        self.deed(life, Deed::StepEnd { actions, wake_at });
+    }
+
+    fn perform(&mut self, member: MemberId, life: Life, action: Action) {
+        match action {
+            Action::Net(action) => self.on_net(member, life, action),
+            Action::App(action) => self.on_app(member, life, action),
+            other @ (Action::Store(_) | _) => self.unknown(&other),
+        }
+    }
+
+    fn unknown(&mut self, what: &dyn std::fmt::Debug) {
+        let words = format!("an action that nobody knows: {what:?}");
+        self.broken("actions_are_known", Broken(words));
+    }
+
+    // ---- the network ----------------------------------------------------------------------------
+
+    fn on_net(&mut self, member: MemberId, life: Life, action: NetAction) {
+        match action {
+            NetAction::Connect { conn, addr, .. } => self.dial(member, life, conn, &addr),
+            NetAction::Send { conn, frame } => self.send(member, life, conn, frame),
+            NetAction::Close { conn } => {
+                let Some(link) = self.process(member).and_then(|process| process.link(conn)) else {
+                    return;
+                };
+                let stood = self.network.link(link).at_member == End::Open;
+                self.close(member, link);
+                if stood {
+                    let by_itself = true;
+                    self.deed(life, Deed::Disconnected { conn, by_itself });
+                }
+            }
+            // Nodes have addresses, no names.
+            other @ (NetAction::Lookup { .. } | _) => self.unknown(&other),
+        }
+    }
+
+    fn dial(&mut self, member: MemberId, life: Life, conn: ConnId, addr: &PeerAddr) {
+        let Some(node) = self.nodes.find(addr) else {
+            return self.unknown(addr);
+        };
+        let (link, arrival) = self.network.dial(self.now, member, life, conn, node);
+        self.trace.enter(self.now, Entry::Dial, link.0.into());
+        self.expect(arrival);
+        if let Some(process) = self.process(member) {
+            process.conns.push((conn, link));
+        }
+        self.deed(life, Deed::Dialled { conn, node });
+    }
+
+    /// The member closes a link; the node learns of it.
+    fn close(&mut self, member: MemberId, link: LinkNo) {
+        self.trace.enter(self.now, Entry::Close, link.0.into());
+        self.lose(member, link);
+        let end = Parcel::End(NetCause::EndOfStream);
+        let end = self.network.put(self.now, link, Way::ToNode, end);
+        self.expect(end);
+    }
+
+    fn send(&mut self, member: MemberId, life: Life, conn: ConnId, frame: Bytes) {
+        let link = self.process(member).and_then(|process| process.link(conn));
+        let Some(link) = link.filter(|link| self.network.link(*link).at_member == End::Open) else {
+            let words = format!("{life:?} writes on {conn:?}, which does not stand");
+            return self.broken("writes_only_where_connected", Broken(words));
+        };
+        self.trace.enter(self.now, Entry::Frame, link.0.into());
+        self.trace.bytes(&frame);
+        let node = self.network.link(link).node;
+        let broker = self.nodes.get(node).broker();
+        let request = observe::request(&mut self.names, broker, &frame);
+        let state = self.network.link(link);
+        state.unreported += u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        if let Some(request) = request {
+            if !request.oneway {
+                state.pending.push((request.opaque, request.ask));
+            }
+            self.deed(
+                life,
+                Deed::Asked {
+                    conn,
+                    node,
+                    opaque: request.opaque,
+                    oneway: request.oneway,
+                    ask: request.ask,
+                },
+            );
+        }
+        let arrivals = self.network.send(self.now, link, Way::ToNode, frame);
+        self.expect(arrivals.into_iter().flatten());
+    }
+
+    /// Tells the machine what has left its buffers. Whether there was anything to tell.
+    fn report_written(&mut self, member: MemberId) -> bool {
+        let now = self.now;
+        let Some(process) = self.places[member.0 as usize].process.as_mut() else {
+            return false;
+        };
+        let mut any = false;
+        for (conn, link) in &process.conns {
+            let state = self.network.link(*link);
+            if state.unreported > 0 && state.writes_pass() {
+                let bytes = std::mem::take(&mut state.unreported);
+                let sent = NetEvent::Sent { conn: *conn, bytes };
+                process.machine.handle(now, sent.into());
+                any = true;
+            }
+        }
+        any
+    }
+
+    pub(crate) fn observe_arrived(&mut self, life: Life, link: LinkNo, frame: &Bytes) {
+        let Ok(frame) = Frame::parse(frame.clone(), FRAME_LEN_MAX) else {
+            return;
+        };
+        let Ok(header) = Header::of(&frame) else {
+            return;
+        };
+        if !header.is_response() {
+            let code = RequestCode(header.code);
+            return self.deed(life, Deed::Requested { code });
+        }
+        let state = self.network.link(link);
+        let (conn, opaque) = (state.conn, header.opaque);
+        let asked = state.pending.iter().position(|(of, _)| *of == opaque);
+        if let Some(index) = asked {
+            let (_, asked) = state.pending.swap_remove(index);
+            let answer = observe::answer(&header, &frame.body, asked);
+            self.deed(life, Deed::Answered { conn, opaque, answer });
+        }
+    }
+
+    // ---- the application ------------------------------------------------------------------------
+
+    fn on_app(&mut self, member: MemberId, life: Life, action: AppAction) {
+        match action {
+            AppAction::Consume {
+                id,
+                batch,
+                range,
+                attempt,
+            } => self.deliver(member, life, id, batch, range, attempt),
+            AppAction::Withdraw { id } => {
+                self.deed(life, Deed::Withdrawn { run: id });
+                self.end(member, id, Run::withdraw);
+            }
+            AppAction::Cancel { id, position } => self.end(member, id, |run, now| run.cancel(now, position)),
+            AppAction::Abandon { id, position } => {
+                self.end(member, id, |run, now| run.abandon(now, position))
+            }
+            AppAction::Notice(notice) => self.tell(life, &notice),
+            AppAction::GroupStopped { report, .. } => self.deed(life, Deed::Left(&report)),
+            AppAction::Closed => {
+                self.trace.enter(self.now, Entry::Life, life.0.into());
+                self.deed(life, Deed::Closed);
+                self.bury(member, life, true);
+            }
+            AppAction::GroupStarted { .. } => {}
+            AppAction::Refused(refusal) => self.unknown(&refusal),
+            other @ (AppAction::Answer { .. } | _) => self.unknown(&other),
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        member: MemberId,
+        life: Life,
+        id: ConsumeId,
+        batch: Arc<Batch>,
+        range: RunRange,
+        attempt: u32,
+    ) {
+        let queue = self.names.of_queue(batch.queue());
+        let place = &mut self.places[member.0 as usize];
+        let group = place.group_no;
+        self.deliveries += u64::from(range.len());
+        self.trace
+            .enter(self.now, Entry::Deliver, u64::from(queue.0) << 32 ^ id.run);
+        self.trace
+            .word(u64::from(range.start) << 32 | u64::from(range.end));
+        self.deed(
+            life,
+            Deed::Delivered {
+                group,
+                queue,
+                run: id,
+                batch: &batch,
+                range,
+                attempt,
+            },
+        );
+        let place = &mut self.places[member.0 as usize];
+        if let Some(calls) = &mut place.calls {
+            let messages = (range.start..range.end).filter_map(|at| Message::new(Arc::clone(&batch), at));
+            for message in messages {
+                *calls.entry(message.body().unwrap_or_default()).or_default() += 1;
+            }
+        }
+        let (run, extensions) = Run::begin(self.now, member, &mut place.handler, batch, range, attempt);
+        for at in run.ends() {
+            self.agenda.put(at, Due::Handled(member, life, id));
+        }
+        for extension in extensions {
+            let due = Due::Extend {
+                member,
+                life,
+                run: id,
+                position: extension.position,
+                by: extension.by,
+            };
+            self.agenda.put(extension.at, due);
+        }
+        if let Some(process) = &mut place.process {
+            process.runs.insert(id, run);
+        }
+    }
+
+    /// Lets something of a run end now: a driver reports when its lane comes round, not within the same step.
+    fn end(
+        &mut self,
+        member: MemberId,
+        id: ConsumeId,
+        how: impl FnOnce(&mut Run, rocketmq_consumer_core::time::Instant) -> bool,
+    ) {
+        let now = self.now;
+        let Some(process) = self.process(member) else {
+            return;
+        };
+        let life = process.life;
+        if process.runs.get_mut(&id).is_some_and(|run| how(run, now)) {
+            self.agenda.put(now, Due::Handled(member, life, id));
+        }
+    }
+
+    /// Reports what has ended of a run.
+    pub(crate) fn settle(&mut self, member: MemberId, id: ConsumeId) {
+        let now = self.now;
+        loop {
+            let Some(process) = self.process(member) else {
+                return;
+            };
+            let life = process.life;
+            let Some(run) = process.runs.get_mut(&id) else {
+                return;
+            };
+            let Some((range, verdict)) = run.take_ended(now) else {
+                if run.is_over() {
+                    process.runs.remove(&id);
+                }
+                return;
+            };
+            let batch = Arc::clone(&run.batch);
+            self.note_settled(member, life, id, &batch, range, verdict);
+            let report = Report::All(verdict);
+            self.feed(member, AppEvent::Consumed { id, range, report }.into());
+        }
+    }
+
+    fn note_settled(
+        &mut self,
+        member: MemberId,
+        life: Life,
+        run: ConsumeId,
+        batch: &Batch,
+        range: RunRange,
+        verdict: Verdict,
+    ) {
+        let group = self.places[member.0 as usize].group_no;
+        let queue = self.names.of_queue(batch.queue());
+        self.trace
+            .enter(self.now, Entry::Settle, u64::from(queue.0) << 32 ^ run.run);
+        self.trace
+            .word(u64::from(range.start) << 32 | u64::from(range.end));
+        for position in range.start..range.end {
+            let Some(entry) = batch.entry(position) else {
+                continue;
+            };
+            let offset = entry.queue_offset();
+            if verdict == Verdict::Handled(Outcome::Done)
+                && let Some(origin) = self.ledger.origin(queue, offset.0)
+            {
+                self.ledger.finish(group, origin);
+            }
+            self.deed(
+                life,
+                Deed::Settled {
+                    group,
+                    queue,
+                    offset,
+                    run,
+                    position,
+                    verdict,
+                },
+            );
+        }
+    }
+
+    fn tell(&mut self, life: Life, notice: &Notice) {
+        self.trace.enter(self.now, Entry::Notice, life.0.into());
+        let group = notice
+            .group
+            .as_ref()
+            .map(|group| self.names.group(group.as_str()));
+        let deed = match (&notice.kind, group) {
+            (NoticeKind::Assigned { queue, epoch, from }, Some(group)) => Deed::Assigned {
+                group,
+                queue: self.names.of_queue(queue),
+                epoch: *epoch,
+                from: *from,
+            },
+            (
+                NoticeKind::Revoked {
+                    queue,
+                    epoch,
+                    committed,
+                },
+                Some(group),
+            ) => Deed::Revoked {
+                group,
+                queue: self.names.of_queue(queue),
+                epoch: *epoch,
+                committed: *committed,
+            },
+            _ => Deed::Told(notice),
+        };
+        self.deed(life, deed);
+    }
+
+    // ---- lives ----------------------------------------------------------------------------------
+
+    /// A process is gone; its links with it. `told` says whether the nodes learn of that.
+    pub(crate) fn bury(&mut self, member: MemberId, life: Life, told: bool) {
+        let Some(process) = self.places[member.0 as usize].process.take() else {
+            return;
+        };
+        self.alive.retain(|of| *of != life);
+        for (_, link) in process.conns {
+            if told {
+                self.close(member, link);
+            } else {
+                self.lose(member, link);
+            }
+        }
+    }
+}

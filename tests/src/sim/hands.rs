@@ -1,0 +1,295 @@
+//! The hands of whoever runs a world: everything that can be done to it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use rocketmq_consumer_core::broker::config::TopicConfig;
+use rocketmq_consumer_core::broker::event::{BrokerEvent, Control, NewMessage, ServerEvent};
+use rocketmq_consumer_core::config::{ClientConfig, GroupConfig};
+use rocketmq_consumer_core::consumer::ConsumerState;
+use rocketmq_consumer_core::event::{AppEvent, NetCause, NetEvent};
+use rocketmq_consumer_core::ids::{BrokerName, MessageQueue};
+use rocketmq_consumer_core::step::Seed;
+use rocketmq_consumer_core::wire::subscription::Subscription;
+
+use super::agenda::Due;
+use super::engine::{ORIGIN, World};
+use super::habits::Habits;
+use super::handler::Handler;
+use super::invariant::Broken;
+use super::network::{End, LinkNo, Way};
+use super::process::{Place, Process};
+use super::seen::{Deed, Kind, Life, MemberId, NodeNo, Upheaval, What};
+use super::trace::Entry;
+
+impl World {
+    // ---- members --------------------------------------------------------------------------------
+
+    /// A place for processes of a member; none runs yet.
+    pub(crate) fn place(
+        &mut self,
+        kind: Kind,
+        client: ClientConfig,
+        group: GroupConfig,
+        handler: Handler,
+    ) -> MemberId {
+        let group_no = self.names.group(group.group().as_str());
+        for (topic, expression) in group.subscriptions() {
+            if let Ok(subscription) = Subscription::tagged(topic.clone(), expression) {
+                self.ledger.subscribe(group_no, subscription);
+            }
+        }
+        self.places.push(Place {
+            kind,
+            client,
+            group,
+            group_no,
+            handler,
+            timer_lag: Duration::ZERO,
+            timers_first: false,
+            process: None,
+            calls: None,
+        });
+        self.member_at(self.places.len() - 1)
+    }
+
+    /// A new process begins, unless one runs.
+    pub(crate) fn start(&mut self, member: MemberId) {
+        let seed = Seed(self.dice.word());
+        let wall = ORIGIN
+            + self
+                .now
+                .saturating_since(rocketmq_consumer_core::time::Instant::ZERO);
+        let place = &mut self.places[member.0 as usize];
+        if place.process.is_some() {
+            return;
+        }
+        let machine = match ConsumerState::new(place.client.clone(), seed, self.now, wall) {
+            Ok(machine) => machine,
+            Err(error) => {
+                let words = format!("{member:?}: {error}");
+                return self.broken("settings_are_good", Broken(words));
+            }
+        };
+        let life = Life(self.lives);
+        self.lives += 1;
+        self.members.push(member);
+        self.alive.push(life);
+        place.process = Some(Process::new(life, machine));
+        let (kind, group) = (place.kind, place.group_no);
+        let start = AppEvent::StartGroup(place.group.clone().into());
+        self.trace.enter(self.now, Entry::Life, life.0.into());
+        self.deed(life, Deed::Begun { member, kind, group });
+        self.feed(member, start.into());
+    }
+
+    fn life(&self, member: MemberId) -> Option<Life> {
+        let process = self.places[member.0 as usize].process.as_ref();
+        process.map(|process| process.life)
+    }
+
+    /// The process is asked to leave in order, unless it was before. It goes on from a stop first.
+    pub(crate) fn leave(&mut self, member: MemberId, drain: Duration) {
+        if let Some(life) = self.life(member) {
+            self.go_on(member, life);
+        }
+        let process = self.places[member.0 as usize].process.as_mut();
+        let Some(process) = process.filter(|process| !process.leaving) else {
+            return;
+        };
+        process.leaving = true;
+        let life = process.life;
+        self.deed(life, Deed::AskedToLeave { drain });
+        self.feed(member, AppEvent::Shutdown { drain }.into());
+    }
+
+    /// The process is killed. `told`: its system lives on and closes the connections.
+    pub(crate) fn kill(&mut self, member: MemberId, told: bool) {
+        let Some(life) = self.life(member) else {
+            return;
+        };
+        self.trace.enter(self.now, Entry::Life, life.0.into());
+        self.deed(life, Deed::Killed);
+        self.bury(member, life, told);
+    }
+
+    /// The process stands still for a while; what comes for it waits.
+    pub(crate) fn stop(&mut self, member: MemberId, time: Duration) {
+        if let Some(process) = &mut self.places[member.0 as usize].process {
+            process.stalled = true;
+            self.agenda.put(self.now + time, Due::GoOn(member, process.life));
+        }
+    }
+
+    pub(crate) fn go_on(&mut self, member: MemberId, life: Life) {
+        let process = self.places[member.0 as usize].process.as_mut();
+        let Some(process) = process.filter(|process| process.life == life && process.stalled) else {
+            return;
+        };
+        process.stalled = false;
+        for due in std::mem::take(&mut process.waiting) {
+            self.agenda.put(self.now, due);
+        }
+    }
+
+    /// The wall clock of the member's machine is set this far from the truth.
+    pub(crate) fn set_clock(&mut self, member: MemberId, off_millis: i64) {
+        let since = self
+            .now
+            .saturating_since(rocketmq_consumer_core::time::Instant::ZERO);
+        let wall = (ORIGIN + since).as_unix_millis().saturating_add(off_millis);
+        let wall = rocketmq_consumer_core::time::WallTime::from_unix_millis(wall);
+        if self.life(member).is_some() {
+            self.feed(member, AppEvent::Clock(wall).into());
+        }
+    }
+
+    pub(crate) fn set_habits(&mut self, member: MemberId, habits: Habits) {
+        self.places[member.0 as usize].handler.set_habits(habits);
+    }
+
+    // ---- links ----------------------------------------------------------------------------------
+
+    /// Breaks all links between a member and a node; both sides notice.
+    pub(crate) fn disconnect(&mut self, member: Option<MemberId>, node: Option<NodeNo>) {
+        let links: Vec<LinkNo> = self.network.live(member, node).collect();
+        for link in links {
+            self.break_link(link);
+        }
+    }
+
+    pub(crate) fn break_link(&mut self, link: LinkNo) {
+        let state = self.network.link(link);
+        let (member, life, conn) = (state.member, state.life, state.conn);
+        let (at_member, at_node) = (state.at_member, state.at_node);
+        state.at_node = End::Gone;
+        self.trace.enter(self.now, Entry::Close, link.0.into());
+        if at_node == End::Open {
+            let conn = link.at_node();
+            self.feed_cluster(BrokerEvent::Net(ServerEvent::Closed { conn }));
+        }
+        if at_member == End::Gone || self.life(member) != Some(life) {
+            return;
+        }
+        self.lose(member, link);
+        let cause = NetCause::Reset;
+        let event = if at_member == End::Open {
+            let by_itself = false;
+            self.deed(life, Deed::Disconnected { conn, by_itself });
+            NetEvent::Closed { conn, cause }
+        } else {
+            self.deed(life, Deed::DialFailed { conn });
+            NetEvent::ConnectFailed { conn, cause }
+        };
+        self.feed(member, event.into());
+    }
+
+    pub(crate) fn cut(&mut self, member: MemberId, node: NodeNo, way: Way) {
+        self.network.cut(member, node, way);
+    }
+
+    pub(crate) fn mend(&mut self, member: MemberId, node: NodeNo, way: Way) {
+        let arrivals = self.network.mend(self.now, member, node, way);
+        self.expect(arrivals);
+    }
+
+    // ---- the cluster ----------------------------------------------------------------------------
+
+    pub(crate) fn control(&mut self, control: Control) {
+        self.trace.enter(self.now, Entry::Fault, 0);
+        self.feed_cluster(BrokerEvent::Control(control));
+    }
+
+    /// Creates a topic or changes it, on one broker or on all.
+    pub(crate) fn put_topic(&mut self, on: Option<&BrokerName>, topic: TopicConfig) {
+        self.topics.put(on, &topic);
+        let queues: Vec<MessageQueue> = self.topics.queues().collect();
+        for queue in queues {
+            self.names.of_queue(&queue);
+        }
+        self.show(What::Fault(Upheaval::QueuesChanged));
+        self.control(match on {
+            Some(broker) => Control::PutTopicOn {
+                broker: broker.clone(),
+                topic,
+            },
+            None => Control::PutTopic(topic),
+        });
+    }
+
+    /// Stores a message. One for a broker whose master is down is lost before it was ever stored.
+    pub(crate) fn append(&mut self, queue: MessageQueue, body: Bytes, tag: Option<&str>) {
+        let master = self.nodes.master(queue.broker.as_str());
+        if !master.is_some_and(|node| self.nodes.get(node).is_up) {
+            return;
+        }
+        self.trace.enter(self.now, Entry::Produce, 0);
+        self.trace.bytes(&body);
+        let mut message = NewMessage::new(body);
+        if let Some(tag) = tag {
+            message.properties = format!("TAGS\u{1}{tag}\u{2}");
+        }
+        self.feed_cluster(BrokerEvent::Control(Control::Append { queue, message }));
+    }
+
+    /// A node goes down: killed, or in order. A silent one closes no connection: its machine is gone too.
+    pub(crate) fn take_down(&mut self, node: NodeNo, killed: bool, silent: bool) {
+        let state = self.nodes.get_mut(node);
+        if !state.is_up {
+            return;
+        }
+        state.is_up = false;
+        state.is_silent = silent;
+        let addr = state.addr.clone();
+        if killed {
+            self.allowances.offsets_lost = true;
+            self.show(What::Fault(Upheaval::NodeDied(node)));
+            self.control(Control::Crash(addr));
+        } else {
+            self.show(What::Fault(Upheaval::NodeStopped(node)));
+            self.control(Control::Stop(addr));
+        }
+    }
+
+    /// A node runs again. Who still believes in a connection to it learns better.
+    pub(crate) fn bring_up(&mut self, node: NodeNo) {
+        let state = self.nodes.get_mut(node);
+        if state.is_up {
+            return;
+        }
+        state.is_up = true;
+        let was_silent = std::mem::take(&mut state.is_silent);
+        let addr = state.addr.clone();
+        self.show(What::Fault(Upheaval::NodeStarted(node)));
+        self.control(Control::Start(addr));
+        if was_silent {
+            self.disconnect(None, Some(node));
+        }
+    }
+
+    // ---- the end --------------------------------------------------------------------------------
+
+    /// Mends everything that is broken, except what a cluster was told by rules.
+    pub(crate) fn mend_all(&mut self) {
+        let (arrivals, stuck) = self.network.mend_all(self.now);
+        self.expect(arrivals);
+        for link in stuck {
+            self.break_link(link);
+        }
+        let down: Vec<NodeNo> = self
+            .nodes
+            .all()
+            .filter(|(_, node)| !node.is_up)
+            .map(|(no, _)| no)
+            .collect();
+        for node in down {
+            self.bring_up(node);
+        }
+        for index in 0..self.places.len() {
+            let member = self.member_at(index);
+            if let Some(life) = self.life(member) {
+                self.go_on(member, life);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Takes frames apart, once, into what an observer sees.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use rocketmq_consumer_core::ids::{PhysicalOffset, QueueId, QueueOffset};
+use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
+use rocketmq_consumer_core::wire::command::{ExtFields, FieldError, Header};
+use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, Frame};
+use rocketmq_consumer_core::wire::request::Answer as _;
+use rocketmq_consumer_core::wire::request::pull::PullAnswer;
+
+use super::names::Names;
+use super::seen::{Answer, Ask};
+
+const COMMIT_OFFSET: i32 = 1;
+const SUSPEND: i32 = 1 << 1;
+
+/// A request that a member wrote.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) opaque: i32,
+    pub(crate) oneway: bool,
+    pub(crate) ask: Ask,
+}
+
+/// Reads what a member wrote; `None` when it is an answer, or no frame. `broker` is the name of the node it
+/// goes to, empty for a name server.
+pub(crate) fn request(names: &mut Names, broker: &str, frame: &Bytes) -> Option<Request> {
+    let frame = Frame::parse(frame.clone(), FRAME_LEN_MAX).ok()?;
+    let header = Header::of(&frame).ok()?;
+    if header.is_response() {
+        return None;
+    }
+    let code = RequestCode(header.code);
+    Some(Request {
+        opaque: header.opaque,
+        oneway: header.is_oneway(),
+        ask: ask(names, broker, code, &header.ext).unwrap_or(Ask::Other(code)),
+    })
+}
+
+fn ask(names: &mut Names, broker: &str, code: RequestCode, ext: &ExtFields<'_>) -> Result<Ask, FieldError> {
+    let queue = |names: &mut Names| {
+        let broker = ext.get("bname").unwrap_or(broker);
+        let id = QueueId(ext.require_i32("queueId")?);
+        Ok(names.queue(ext.require("topic")?, broker, id))
+    };
+    Ok(match code {
+        RequestCode::PULL_MESSAGE => {
+            let flags = ext.require_i32("sysFlag")?;
+            let commit = QueueOffset(ext.require_i64("commitOffset")?);
+            let hold = u64::try_from(ext.require_i64("suspendTimeoutMillis")?).unwrap_or(0);
+            Ask::Pull {
+                group: names.group(ext.require("consumerGroup")?),
+                queue: queue(names)?,
+                offset: QueueOffset(ext.require_i64("queueOffset")?),
+                max: ext.require_i32("maxMsgNums")?,
+                commit: (flags & COMMIT_OFFSET != 0).then_some(commit),
+                hold: Duration::from_millis(if flags & SUSPEND == 0 { 0 } else { hold }),
+            }
+        }
+        RequestCode::UPDATE_CONSUMER_OFFSET => Ask::Commit {
+            group: names.group(ext.require("consumerGroup")?),
+            queue: queue(names)?,
+            offset: QueueOffset(ext.require_i64("commitOffset")?),
+        },
+        RequestCode::QUERY_CONSUMER_OFFSET => Ask::QueryOffset {
+            group: names.group(ext.require("consumerGroup")?),
+            queue: queue(names)?,
+        },
+        RequestCode::CONSUMER_SEND_MSG_BACK => Ask::SendBack {
+            group: names.group(ext.require("group")?),
+            physical: PhysicalOffset(ext.require_i64("offset")?),
+            delay_level: ext.require_i32("delayLevel")?,
+        },
+        RequestCode::GET_CONSUMER_LIST_BY_GROUP => Ask::Members {
+            group: names.group(ext.require("consumerGroup")?),
+        },
+        RequestCode::HEART_BEAT => Ask::Heartbeat,
+        RequestCode::UNREGISTER_CLIENT => Ask::Unregister,
+        other => Ask::Other(other),
+    })
+}
+
+/// Reads an answer to what was asked.
+pub(crate) fn answer<'a>(header: &Header<'_>, body: &'a Bytes, asked: Ask) -> Answer<'a> {
+    let code = ResponseCode(header.code);
+    match asked {
+        Ask::Pull { .. } => match PullAnswer::decode(header, body) {
+            Ok(pulled) => Answer::Pulled {
+                status: pulled.status,
+                next: pulled.next_begin_offset,
+                records: body,
+            },
+            Err(_) => Answer::Refused(code),
+        },
+        Ask::QueryOffset { .. } if code == ResponseCode::QUERY_NOT_FOUND => Answer::Offset(None),
+        Ask::QueryOffset { .. } if code == ResponseCode::SUCCESS => {
+            let stored = header.ext.get_i64("offset").ok().flatten();
+            Answer::Offset(stored.filter(|offset| *offset >= 0).map(QueueOffset))
+        }
+        Ask::QueryOffset { .. }
+        | Ask::Commit { .. }
+        | Ask::SendBack { .. }
+        | Ask::Members { .. }
+        | Ask::Heartbeat
+        | Ask::Unregister
+        | Ask::Other(_) => {
+            if code == ResponseCode::SUCCESS {
+                Answer::Done
+            } else {
+                Answer::Refused(code)
+            }
+        }
+    }
+}

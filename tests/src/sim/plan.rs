@@ -1,0 +1,608 @@
+//! What a seed means: a world, and what is done to it and when.
+//!
+//! A swarm: each seed switches whole kinds of faults off and takes others to their extreme, because faults that
+//! all happen a little hide each other. Everything is drawn here, before the world begins.
+
+use std::time::Duration;
+
+use rocketmq_consumer_core::broker::config::{ClusterConfig, TopicConfig};
+use rocketmq_consumer_core::broker::rule::{Effect, Nth, Rule};
+use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
+use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, PeerAddr, Topic};
+use rocketmq_consumer_core::time::Instant;
+use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
+
+use super::dice::Dice;
+use super::fault::Fault;
+use super::habits::Habits;
+use super::invariant::Allowances;
+use super::network::{Way, Weather};
+use super::seen::{Kind, MemberId, NodeNo};
+
+/// A world and its story.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where it came from.
+    pub seed: u64,
+    /// The cluster, its topics included.
+    pub cluster: ClusterConfig,
+    /// The network at the beginning and after everything was mended.
+    pub weather: Weather,
+    /// The members, in the order of their [`MemberId`].
+    pub members: Vec<MemberPlan>,
+    /// What is done, by time.
+    pub script: Vec<(Instant, Step)>,
+    /// When everything is mended.
+    pub safety: Duration,
+    /// The longest that a message may be away in an orderly way: a handler that hangs, and then the delay.
+    pub longest_delay: Duration,
+    /// What is weaker in this world.
+    pub allowances: Allowances,
+}
+
+/// One member.
+#[derive(Clone, Debug)]
+pub struct MemberPlan {
+    /// What runs in it.
+    pub kind: Kind,
+    /// Its client's settings.
+    pub client: ClientConfig,
+    /// Its group's settings.
+    pub group: GroupConfig,
+    /// How its handlers behave at first.
+    pub habits: Habits,
+    /// When it begins.
+    pub begins: Instant,
+    /// How late its wake-ups are.
+    pub timer_lag: Duration,
+    /// Whether wake-ups go before arrivals.
+    pub timers_first: bool,
+}
+
+/// One entry of the script.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Something is done to the world.
+    Fault(Fault),
+    /// So many messages are stored, in queues that are drawn.
+    Produce(Topic, u32),
+}
+
+/// Kinds of faults that a seed switches on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Trouble {
+    Disconnect,
+    Cut,
+    Weather,
+    Stall,
+    Crash,
+    Leave,
+    BrokerCrash,
+    NameServer,
+    Failover,
+    LostAnswer,
+    LateAnswer,
+    Refusal,
+    Notification,
+    Queues,
+    StaleRoutes,
+    Clocks,
+    Handlers,
+}
+
+const TROUBLES: [Trouble; 17] = [
+    Trouble::Disconnect,
+    Trouble::Cut,
+    Trouble::Weather,
+    Trouble::Stall,
+    Trouble::Crash,
+    Trouble::Leave,
+    Trouble::BrokerCrash,
+    Trouble::NameServer,
+    Trouble::Failover,
+    Trouble::LostAnswer,
+    Trouble::LateAnswer,
+    Trouble::Refusal,
+    Trouble::Notification,
+    Trouble::Queues,
+    Trouble::StaleRoutes,
+    Trouble::Clocks,
+    Trouble::Handlers,
+];
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// The longest that any handler's delivery may take in a drawn world.
+const DELIVERY_DEADLINE_MAX: Duration = secs(40);
+
+impl Plan {
+    /// Draws the world of a seed.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        Painter::new(seed).plan()
+    }
+
+    /// Things that are done to this world, repairs not counted.
+    #[must_use]
+    pub fn faults(&self) -> usize {
+        let faults = self.script.iter();
+        faults
+            .filter(|(_, step)| matches!(step, Step::Fault(fault) if !fault.is_repair()))
+            .count()
+    }
+}
+
+struct Painter {
+    seed: u64,
+    dice: Dice,
+    cluster: ClusterConfig,
+    members: Vec<MemberPlan>,
+    script: Vec<(Instant, Step)>,
+    safety: Duration,
+    allowances: Allowances,
+}
+
+impl Painter {
+    fn new(seed: u64) -> Self {
+        // Neighbouring seeds are not to have neighbouring worlds.
+        let mut dice = Dice::new(seed ^ 0x5EED_0F0F_5EED_0F0F);
+        let cluster = draw_cluster(&mut dice);
+        Self {
+            seed,
+            safety: dice.time(secs(270)..secs(400)),
+            dice,
+            cluster,
+            members: Vec::new(),
+            script: Vec::new(),
+            allowances: Allowances::default(),
+        }
+    }
+
+    fn plan(mut self) -> Plan {
+        self.draw_members();
+        self.draw_messages();
+        self.draw_faults();
+        self.script.sort_by_key(|(at, _)| *at);
+        let weather = self.draw_weather(false);
+        let delays = self.cluster.settings.delay_levels.iter().max().copied();
+        Plan {
+            seed: self.seed,
+            weather,
+            longest_delay: delays.unwrap_or_default() + DELIVERY_DEADLINE_MAX + secs(10),
+            cluster: self.cluster,
+            members: self.members,
+            script: self.script,
+            safety: self.safety,
+            allowances: self.allowances,
+        }
+    }
+
+    fn moment(&mut self) -> Instant {
+        Instant::ZERO + self.dice.time(secs(5)..self.safety)
+    }
+
+    fn add(&mut self, at: Instant, fault: Fault) {
+        self.script.push((at, Step::Fault(fault)));
+    }
+
+    // ---- members --------------------------------------------------------------------------------
+
+    fn draw_members(&mut self) {
+        let groups = if self.dice.chance(15) { 2 } else { 1 };
+        let members = *self.dice.pick(&[2, 2, 3, 3, 3, 4, 5, 6]);
+        let settings: Vec<GroupConfig> = (0..groups).map(|group| self.draw_group(group)).collect();
+        let equal_ids = members > groups + 1 && self.dice.chance(4);
+        let different = members > groups + 1 && self.dice.chance(4);
+        let habits = self.draw_habits();
+        for index in 0..members {
+            let mut group = settings[index % groups].clone();
+            // A place in the list that is not that of the age: the order of ids is that of text.
+            let mut id = format!("10.0.2.{}@{}", self.dice.number(1..250), 1000 + index);
+            if equal_ids && index == groups {
+                self.allowances.equal_client_ids = true;
+                id = self.members[0].client.client_id().to_string();
+            }
+            if different && index == groups {
+                self.allowances.different_subscriptions = true;
+                let mut other = GroupConfig::new(group.group().clone());
+                other.set_start_at(StartAt::Earliest);
+                other.subscribe(self.cluster.topics[0].name.clone(), "a");
+                group = other;
+            }
+            let servers: Vec<PeerAddr> = self.cluster.name_servers.clone();
+            let late = self.dice.chance(30);
+            let begins = if late {
+                self.moment()
+            } else {
+                Instant::ZERO + self.dice.time(Duration::ZERO..secs(5))
+            };
+            let member = MemberPlan {
+                kind: Kind::Ours,
+                client: ClientConfig::new(id.as_str().into(), servers),
+                group,
+                habits,
+                begins,
+                timer_lag: if self.dice.chance(20) {
+                    self.dice.time(Duration::ZERO..ms(10))
+                } else {
+                    Duration::ZERO
+                },
+                timers_first: self.dice.chance(20),
+            };
+            let place = MemberId(u32::try_from(self.members.len()).unwrap_or(u32::MAX));
+            self.members.push(member);
+            self.add(begins, Fault::Start(place));
+        }
+    }
+
+    fn draw_group(&mut self, number: usize) -> GroupConfig {
+        let mut group = GroupConfig::new(ConsumerGroup::from(format!("G{number}")));
+        group.set_start_at(StartAt::Earliest);
+        let topics: Vec<Topic> = self
+            .cluster
+            .topics
+            .iter()
+            .map(|topic| topic.name.clone())
+            .collect();
+        for topic in topics {
+            let expression = if self.dice.chance(75) { "*" } else { "a || b" };
+            group.subscribe(topic, expression);
+        }
+        group.set_delivery_deadline(self.dice.time(secs(15)..DELIVERY_DEADLINE_MAX));
+        if self.dice.chance(30) {
+            let count = u32::try_from(self.dice.number(1..40)).unwrap_or(1);
+            group.set_queue_count_max(count);
+        }
+        if self.dice.chance(20) {
+            let span = u32::try_from(self.dice.number(1..60)).unwrap_or(1);
+            group.set_queue_span_max(span);
+        }
+        if self.dice.chance(20) {
+            group.set_queue_bytes_max(self.dice.number(1..200));
+        }
+        if self.dice.chance(30) {
+            let batch = u32::try_from(self.dice.number(1..33)).unwrap_or(1);
+            group.set_pull_batch(batch);
+        }
+        if self.dice.chance(40) {
+            let permits = u32::try_from(self.dice.number(1..8)).unwrap_or(1);
+            group.set_concurrency(permits);
+        }
+        if self.dice.chance(25) {
+            let times = u32::try_from(self.dice.number(0..3)).unwrap_or(0);
+            group.set_max_reconsume(times);
+        }
+        group
+    }
+
+    fn draw_habits(&mut self) -> Habits {
+        let mut habits = Habits {
+            quick: self.dice.time(Duration::ZERO..ms(50)),
+            lane: self.dice.time(Duration::ZERO..ms(20)),
+            ..Habits::GOOD
+        };
+        if self.dice.chance(50) {
+            habits.fails = self.dice.number(0..50);
+            habits.panics = self.dice.number(0..10);
+            habits.fails_with_delay = self.dice.number(0..20);
+            habits.buries = self.dice.number(0..10);
+        }
+        habits
+    }
+
+    // ---- messages -------------------------------------------------------------------------------
+
+    fn draw_messages(&mut self) {
+        let total = self.dice.number(450..700);
+        let mut left = total;
+        while left > 0 {
+            let burst = if self.dice.chance(10) {
+                self.dice.number(20..80)
+            } else {
+                self.dice.number(1..12)
+            };
+            let burst = burst.min(left);
+            left -= burst;
+            let at = Instant::ZERO + self.dice.time(Duration::ZERO..self.safety);
+            let topics = self.cluster.topics.len();
+            let topic = self.cluster.topics[self.dice.index(0..topics)].name.clone();
+            self.script
+                .push((at, Step::Produce(topic, u32::try_from(burst).unwrap_or(1))));
+        }
+    }
+
+    // ---- faults ---------------------------------------------------------------------------------
+
+    fn draw_weather(&mut self, extreme: bool) -> Weather {
+        let most = if extreme { ms(700) } else { ms(8) };
+        Weather {
+            latency: self.dice.time(ms(0)..most / 2) + Duration::from_micros(100),
+            jitter: self.dice.time(ms(0)..most),
+            bytes_per_second: if extreme && self.dice.chance(50) {
+                self.dice.number(2_000..50_000)
+            } else {
+                0
+            },
+            halves_per_mille: if extreme {
+                self.dice.number(0..300)
+            } else {
+                self.dice.number(0..20)
+            },
+            half_gap: if extreme { secs(6) } else { ms(200) },
+            lost_halves_percent: if extreme { 10 } else { 0 },
+        }
+    }
+
+    fn draw_faults(&mut self) {
+        let mut on: Vec<Trouble> = TROUBLES.into_iter().filter(|_| self.dice.chance(60)).collect();
+        if on.is_empty() {
+            on.push(Trouble::Handlers);
+        }
+        // One kind may be taken to its extreme.
+        if self.dice.chance(30) {
+            let favourite = *self.dice.pick(&on);
+            on.extend([favourite; 8]);
+        }
+        for _ in 0..self.dice.number(7..22) {
+            let trouble = *self.dice.pick(&on);
+            self.draw_fault(trouble);
+        }
+    }
+
+    fn draw_fault(&mut self, trouble: Trouble) {
+        let at = self.moment();
+        let member = MemberId(u32::try_from(self.dice.index(0..self.members.len())).unwrap_or(0));
+        let node = self.node(|_| true);
+        let broker = {
+            let index = self.dice.index(0..self.cluster.brokers.len());
+            self.cluster.brokers[index].name.clone()
+        };
+        match trouble {
+            Trouble::Disconnect if self.dice.chance(30) => self.add(at, Fault::DisconnectAll(node)),
+            Trouble::Disconnect => self.add(at, Fault::Disconnect(member, node)),
+            Trouble::Cut => {
+                let lasts = self.dice.time(ms(100)..secs(60));
+                let ways: &[Way] = match self.dice.number(0..3) {
+                    0 => &[Way::ToNode],
+                    1 => &[Way::ToMember],
+                    _ => &[Way::ToNode, Way::ToMember],
+                };
+                for (index, way) in ways.iter().enumerate() {
+                    self.add(at, Fault::Cut(member, node, *way));
+                    self.add(at + lasts + ms(index as u64), Fault::Mend(member, node, *way));
+                }
+            }
+            Trouble::Weather => {
+                let (bad, good) = (self.draw_weather(true), self.draw_weather(false));
+                let lasts = self.dice.time(secs(1)..secs(60));
+                self.add(at, Fault::Weather(bad));
+                self.add(at + lasts, Fault::Weather(good));
+            }
+            Trouble::Stall => {
+                let most = if self.dice.chance(20) { secs(60) } else { secs(5) };
+                let time = self.dice.time(ms(10)..most);
+                self.add(at, Fault::Stall(member, time));
+            }
+            Trouble::Crash => {
+                let told = self.dice.chance(70);
+                self.add(at, Fault::Kill { member, told });
+                let away = self.dice.time(ms(1)..secs(40));
+                self.add(at + away, Fault::Start(member));
+            }
+            Trouble::Leave => {
+                let drain = self.dice.time(Duration::ZERO..secs(5));
+                self.add(at, Fault::Leave(member, drain));
+                let away = self.dice.time(secs(1)..secs(40));
+                self.add(at + away, Fault::Start(member));
+                // It may not have left by the first attempt.
+                self.add(at + secs(60), Fault::Start(member));
+            }
+            Trouble::BrokerCrash => self.draw_outage(at, false),
+            Trouble::Failover => self.draw_outage(at, true),
+            Trouble::NameServer => {
+                let server = self.node(|node| node.is_none());
+                let killed = true;
+                let silent = self.dice.chance(20);
+                self.add(
+                    at,
+                    Fault::Down {
+                        node: server,
+                        killed,
+                        silent,
+                    },
+                );
+                let away = self.dice.time(secs(1)..secs(60));
+                self.add(at + away, Fault::Up(server));
+            }
+            Trouble::LostAnswer | Trouble::LateAnswer | Trouble::Refusal | Trouble::Notification => {
+                self.draw_rule(at, trouble);
+            }
+            Trouble::Queues => {
+                let topic = self.dice.pick(&self.cluster.topics).clone();
+                let queues = self.dice.number(1..u64::from(topic.read_queues) + 4);
+                let queues = u32::try_from(queues).unwrap_or(1);
+                self.add(at, Fault::Queues(topic.name, broker, queues));
+            }
+            Trouble::StaleRoutes => {
+                let server = self.node(|node| node.is_none());
+                let lasts = self.dice.time(secs(5)..secs(90));
+                self.add(at, Fault::Freeze(server, true));
+                self.add(at + lasts, Fault::Freeze(server, false));
+            }
+            Trouble::Clocks => {
+                let far = [-86_400_000, -5_000, 3_000, 3_600_000, 86_400_000_000];
+                let off = *self.dice.pick(&far);
+                if self.dice.chance(50) {
+                    self.add(at, Fault::Clock(member, off));
+                } else {
+                    self.add(at, Fault::BrokerClock(off));
+                }
+            }
+            Trouble::Handlers => {
+                let (good, bad) = (self.draw_habits(), self.draw_bad_habits());
+                let lasts = self.dice.time(secs(1)..secs(60));
+                self.add(at, Fault::Handlers(member, bad));
+                self.add(at + lasts, Fault::Handlers(member, good));
+            }
+        }
+    }
+
+    fn draw_outage(&mut self, at: Instant, failover: bool) {
+        let is_master = |replica: Option<i64>| replica == Some(0);
+        let node = if failover {
+            self.node(is_master)
+        } else {
+            self.node(|replica| replica.is_some())
+        };
+        let (killed, silent) = (self.dice.chance(70), self.dice.chance(20));
+        if failover {
+            let lag = self.dice.time(Duration::ZERO..secs(20));
+            let name = self.broker_of(node);
+            self.add(at - secs(1), Fault::Lag(name, lag));
+        }
+        self.add(at, Fault::Down { node, killed, silent });
+        // Members that miss a broker ask for routes every second.
+        let most = if self.dice.chance(15) { secs(90) } else { secs(20) };
+        let away = self.dice.time(ms(100)..most);
+        self.add(at + away, Fault::Up(node));
+    }
+
+    fn draw_bad_habits(&mut self) -> Habits {
+        let mut habits = self.draw_habits();
+        match self.dice.number(0..5) {
+            0 => habits.fails = 500,
+            1 => habits.panics = 1000,
+            2 => habits.hangs = self.dice.number(20..300),
+            3 => {
+                habits.slows = 800;
+                habits.extends = 300;
+                habits.slow = self.dice.time(secs(1)..secs(20));
+            }
+            _ => {
+                habits.fails = 100;
+                habits.hangs = 30;
+                habits.slows = 300;
+                habits.slow = secs(2);
+                habits.lane = secs(1);
+            }
+        }
+        habits
+    }
+
+    fn draw_rule(&mut self, at: Instant, trouble: Trouble) {
+        let codes = [
+            RequestCode::PULL_MESSAGE,
+            RequestCode::QUERY_CONSUMER_OFFSET,
+            RequestCode::UPDATE_CONSUMER_OFFSET,
+            RequestCode::CONSUMER_SEND_MSG_BACK,
+            RequestCode::HEART_BEAT,
+            RequestCode::GET_CONSUMER_LIST_BY_GROUP,
+            RequestCode::GET_ROUTEINFO_BY_TOPIC,
+            RequestCode::GET_MIN_OFFSET,
+            RequestCode::UNREGISTER_CLIENT,
+        ];
+        let mut code = *self.dice.pick(&codes);
+        let nth = Nth::Every(u32::try_from(self.dice.number(1..8)).unwrap_or(1));
+        let late = self.dice.time(ms(10)..secs(12));
+        let effect = match trouble {
+            Trouble::Notification => {
+                code = RequestCode::NOTIFY_CONSUMER_IDS_CHANGED;
+                match self.dice.number(0..3) {
+                    0 => Effect::Drop,
+                    1 => Effect::Twice,
+                    _ => Effect::Delay(late),
+                }
+            }
+            Trouble::LateAnswer if self.dice.chance(50) => Effect::Delay(late),
+            Trouble::LateAnswer => Effect::DelayAnswer(late),
+            Trouble::Refusal => match self.dice.number(0..3) {
+                0 => Effect::Close,
+                1 => Effect::Fail {
+                    code: ResponseCode::SYSTEM_BUSY,
+                    remark: "busy".into(),
+                },
+                _ => Effect::Fail {
+                    code: ResponseCode::SYSTEM_ERROR,
+                    remark: "made to fail".into(),
+                },
+            },
+            _ if self.dice.chance(50) => Effect::Drop,
+            _ if self.dice.chance(20) => Effect::Twice,
+            _ => Effect::LoseAnswer,
+        };
+        self.add(at, Fault::Rule(Rule::on(code, effect).nth(nth)));
+        if trouble == Trouble::Notification && self.dice.chance(50) {
+            let broker = self.cluster.brokers[0].name.clone();
+            let group = self.members[0].group.group().clone();
+            self.add(at + ms(500), Fault::Notify(broker, group));
+        }
+        let lasts = self.dice.time(ms(200)..secs(40));
+        self.add(at + lasts, Fault::NoRules);
+    }
+
+    /// A node of this kind: `None` is a name server, else the id of the replica.
+    fn node(&mut self, wanted: impl Fn(Option<i64>) -> bool) -> NodeNo {
+        let servers = self.cluster.name_servers.iter().map(|_| None);
+        let replicas = self
+            .cluster
+            .brokers
+            .iter()
+            .flat_map(|broker| broker.replicas.keys());
+        let all = (0..).map(NodeNo).zip(servers.chain(replicas.copied().map(Some)));
+        let fit: Vec<NodeNo> = all.filter(|(_, kind)| wanted(*kind)).map(|(no, _)| no).collect();
+        *self.dice.pick(&fit)
+    }
+
+    fn broker_of(&self, node: NodeNo) -> BrokerName {
+        let mut index = (node.0 as usize).saturating_sub(self.cluster.name_servers.len());
+        for broker in &self.cluster.brokers {
+            if index < broker.replicas.len() {
+                return broker.name.clone();
+            }
+            index -= broker.replicas.len();
+        }
+        self.cluster.brokers[0].name.clone()
+    }
+}
+
+fn draw_cluster(dice: &mut Dice) -> ClusterConfig {
+    let brokers = *dice.pick(&[1, 1, 1, 2, 2, 3]);
+    let mut cluster = ClusterConfig::with_brokers(brokers);
+    if dice.chance(40) {
+        cluster.name_servers.push(PeerAddr::new("10.0.1.2", 9876));
+    }
+    for (index, broker) in (1_u8..).zip(&mut cluster.brokers) {
+        if dice.chance(40) {
+            let slave = PeerAddr::new(format!("10.0.3.{index}"), 10911);
+            broker.replicas.insert(1, slave);
+        }
+    }
+    let topics = 1 + u64::from(dice.chance(30));
+    let total = *dice.pick(&[3, 6, 8, 8, 9, 10, 12, 16, 24]);
+    for number in 0..topics {
+        let each = (total / topics / brokers as u64).max(1);
+        let queues = u32::try_from(each + dice.number(0..2)).unwrap_or(4);
+        cluster
+            .topics
+            .push(TopicConfig::new(Topic::from(format!("T{number}")), queues));
+    }
+    let settings = &mut cluster.settings;
+    let levels = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 15, 16, 17, 18, 19, 20, 20, 20];
+    settings.delay_levels = levels.map(secs).into();
+    settings.long_polling = dice.chance(90);
+    settings.slave_read = dice.chance(50);
+    settings.offset_check_in_slave = dice.chance(30);
+    settings.route_expiry = if dice.chance(50) {
+        Duration::ZERO
+    } else {
+        dice.time(secs(1)..secs(120))
+    };
+    settings.replication_lag = dice.time(Duration::ZERO..secs(2));
+    cluster
+}

@@ -1,0 +1,81 @@
+//! Whether a world has come to rest.
+
+use std::collections::BTreeMap;
+
+use rocketmq_consumer_core::ids::QueueOffset;
+use rocketmq_consumer_core::status::{GroupPhase, QueueState};
+
+use super::engine::World;
+use super::invariant::View as _;
+use super::seen::{GroupNo, QueueNo};
+
+impl World {
+    /// Whether nothing is left to be done: cheap to ask while much is.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.ledger.left() == 0 && self.unrest().is_none()
+    }
+
+    /// What has not come to rest yet, in words.
+    pub(crate) fn unrest(&self) -> Option<String> {
+        self.names
+            .groups()
+            .find_map(|group| self.left_of(group).or_else(|| self.unrest_of(group)))
+    }
+
+    fn left_of(&self, group: GroupNo) -> Option<String> {
+        let (origin, copies) = self.ledger.first_left(group)?;
+        let places = copies
+            .iter()
+            .map(|(queue, offset)| format!("{} {offset}", self.names.queue_name(*queue)));
+        let places: Vec<String> = places.collect();
+        let (left, group) = (self.ledger.left(), self.names.group_name(group));
+        Some(format!(
+            "{left} messages are neither finished nor dead letters; of {group}, message {origin}, stored at {places:?}"
+        ))
+    }
+
+    fn unrest_of(&self, group: GroupNo) -> Option<String> {
+        let facts = self.facts();
+        let queues = facts.queues_of(group);
+        let owners = self.owners(group);
+        let mut unsettled = queues.into_iter().filter_map(|queue| {
+            let name = facts.queue(queue);
+            let (committed, max) = (facts.committed(group, queue), facts.max_offset(queue));
+            let owned = owners.get(&queue).copied().unwrap_or(0);
+            if max > QueueOffset(0) && committed != Some(max) {
+                return Some(format!("{name}: {committed:?} of {max} is committed"));
+            }
+            let may_be_shared = self.allowances.equal_client_ids;
+            let is_good = owned == 1 || (may_be_shared && owned > 1);
+            (!is_good).then(|| format!("{name} has {owned} owners"))
+        });
+        let has_members = self
+            .places
+            .iter()
+            .any(|place| place.group_no == group && place.process.is_some());
+        unsettled.next().filter(|_| has_members)
+    }
+
+    /// How many members own each queue.
+    fn owners(&self, group: GroupNo) -> BTreeMap<QueueNo, u32> {
+        let mut owners = BTreeMap::new();
+        let places = self.places.iter().filter(|place| place.group_no == group);
+        for process in places.filter_map(|place| place.process.as_ref()) {
+            let status = process.machine.status();
+            let groups = status
+                .groups
+                .iter()
+                .filter(|group| group.phase == GroupPhase::Running);
+            for queue in groups.flat_map(|group| &group.queues) {
+                let owns = match queue.state {
+                    QueueState::Pulling | QueueState::Held => true,
+                    QueueState::Acquiring | QueueState::Revoking | _ => false,
+                };
+                if let Some(no) = self.names.find_queue(&queue.queue).filter(|_| owns) {
+                    *owners.entry(no).or_default() += 1;
+                }
+            }
+        }
+        owners
+    }
+}

@@ -1,0 +1,78 @@
+//! What somebody writes who wants to know how an own handler fares.
+
+use std::time::Duration;
+
+use rocketmq_consumer_core::message::Outcome;
+use rocketmq_consumer_testing::sim::Sim;
+use rocketmq_consumer_testing::sim::handler::Handling;
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+#[test]
+fn a_message_that_always_fails_is_tried_17_times_and_then_a_dead_letter() {
+    let mut sim = Sim::seed(7).topic("orders", 4);
+    let member = sim.consumer("billing", "orders", |_| Outcome::Retry);
+    sim.send("orders", "boom");
+    sim.run_for(secs(5 * 3600));
+    assert_eq!(sim.dead_letters("billing"), ["boom"]);
+    assert_eq!(sim.attempts(member, "boom"), 17);
+}
+
+#[test]
+fn what_a_crashed_member_had_not_finished_comes_to_another() {
+    let mut sim = Sim::seed(1).topic("orders", 4);
+    let hanging = sim.consumer("billing", "orders", |_| Handling::hangs());
+    for number in 0..20 {
+        sim.send("orders", number.to_string());
+    }
+    sim.run_for(secs(10));
+    assert_eq!(sim.unfinished(), 20);
+    sim.crash(hanging);
+    let good = sim.consumer("billing", "orders", |_| Outcome::Done);
+    sim.run_for(secs(60));
+    assert_eq!(sim.unfinished(), 0);
+    assert!((0..20).all(|number| sim.attempts(good, &number.to_string()) == 1));
+}
+
+#[test]
+fn a_member_that_is_cut_off_goes_on_when_it_is_mended() {
+    let mut sim = Sim::seed(2).topic("orders", 2);
+    let member = sim.consumer("billing", "orders", |_| Outcome::Done);
+    sim.run_for(secs(5));
+    sim.cut(member);
+    sim.send("orders", "late");
+    sim.run_for(secs(60));
+    assert_eq!(sim.attempts(member, "late"), 0);
+    sim.mend(member);
+    sim.run_for(secs(30));
+    assert_eq!(sim.attempts(member, "late"), 1);
+    sim.leave(member, secs(1));
+    sim.run_for(secs(5));
+    assert_eq!(sim.status(member), None);
+}
+
+#[test]
+fn the_same_seed_and_the_same_calls_are_the_same_run() {
+    let hash = |seed| {
+        let mut sim = Sim::seed(seed).topic("orders", 3);
+        for _ in 0..3 {
+            sim.consumer("billing", "orders", |delivery| {
+                if delivery.reconsume_times() > 0 {
+                    Outcome::Done
+                } else {
+                    Outcome::Retry
+                }
+            });
+        }
+        for number in 0..50 {
+            sim.send("orders", number.to_string());
+            sim.run_for(Duration::from_millis(300));
+        }
+        sim.run_for(secs(30));
+        sim.trace_hash()
+    };
+    assert_eq!(hash(3), hash(3));
+    assert_ne!(hash(3), hash(4));
+}
