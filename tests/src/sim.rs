@@ -35,6 +35,7 @@ mod hands;
 pub mod invariant;
 pub mod invariants;
 mod ledger;
+mod model;
 mod names;
 pub mod narrator;
 pub mod network;

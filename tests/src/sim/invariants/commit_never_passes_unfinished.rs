@@ -1,0 +1,136 @@
+//! A commit never passes a message that a handler has or had and that is not finished.
+//!
+//! Source: P15 and P51 of the behaviour of the Java client; style "Invariants". What is committed is what the
+//! next owner never sees, so the offset of every commit, and of every pull that carries one, lies at or below
+//! the lowest message of its ownership that was handed out and is neither done nor taken back by the broker.
+//! What was fetched and not handed out is the business of the reference model.
+//!
+//! Legal all the same: a commit that stays below (a member that died would redeliver, no more), and two
+//! ownerships of one queue at a time, each with its own account: a commit is only wrong if it is wrong for all.
+
+use std::collections::BTreeSet;
+
+use rocketmq_consumer_core::event::Verdict;
+use rocketmq_consumer_core::ids::QueueOffset;
+use rocketmq_consumer_core::message::Outcome;
+
+use super::tenures::Tenures;
+use crate::sim::invariant::{Broken, Invariant, View};
+use crate::sim::seen::{Ask, BrokerDeed, Deed, Life, QueueNo, Seen, What};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct CommitNeverPassesUnfinished {
+    tenures: Tenures<BTreeSet<QueueOffset>>,
+}
+
+impl CommitNeverPassesUnfinished {
+    fn commit(
+        &mut self,
+        life: Life,
+        queue: QueueNo,
+        offset: QueueOffset,
+        view: &dyn View,
+    ) -> Result<(), Broken> {
+        let tenures = self.tenures.of(life, queue);
+        let passed = |open: &BTreeSet<QueueOffset>| open.first().copied().filter(|first| *first < offset);
+        if tenures.is_empty() || tenures.iter().any(|tenure| passed(&tenure.data).is_none()) {
+            return Ok(());
+        }
+        let open: Vec<_> = tenures.iter().filter_map(|tenure| passed(&tenure.data)).collect();
+        let queue = view.queue(queue);
+        Err(Broken(format!(
+            "{life:?} commits {queue} at {offset}, unfinished: {open:?}"
+        )))
+    }
+}
+
+impl Invariant for CommitNeverPassesUnfinished {
+    fn name(&self) -> &'static str {
+        "commit_never_passes_unfinished"
+    }
+
+    fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
+        let (life, deed) = match seen.what {
+            What::Member { life, deed } => (life, deed),
+            What::Broker(BrokerDeed::SentBack { queue, offset, .. }) => {
+                for life in view.alive() {
+                    for tenure in self.tenures.of(*life, queue) {
+                        tenure.data.remove(&offset);
+                    }
+                }
+                return Ok(());
+            }
+            What::Broker(_) | What::Fault(_) => return Ok(()),
+        };
+        if let Deed::Settled {
+            run,
+            offset,
+            verdict: Verdict::Handled(Outcome::Done),
+            ..
+        } = deed
+            && let Some(tenure) = self.tenures.of_run(life, run)
+        {
+            tenure.data.remove(&offset);
+        }
+        self.tenures.see(seen.at, life, &deed);
+        match deed {
+            Deed::Delivered {
+                queue, batch, range, ..
+            } => {
+                if let Some(tenure) = self.tenures.newest(life, queue) {
+                    let entries = &batch.entries()[range.start as usize..range.end as usize];
+                    tenure
+                        .data
+                        .extend(entries.iter().map(|entry| entry.queue_offset()));
+                }
+                Ok(())
+            }
+            Deed::Asked {
+                ask: Ask::Commit { queue, offset, .. },
+                ..
+            }
+            | Deed::Asked {
+                ask:
+                    Ask::Pull {
+                        queue,
+                        commit: Some(offset),
+                        ..
+                    },
+                ..
+            } if self.tenures.is_ours(life) => self.commit(life, queue, offset, view),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, retry};
+    use super::*;
+
+    #[test]
+    fn a_commit_above_a_message_that_a_handler_has_is_seen() {
+        let mut bench = Bench::new(CommitNeverPassesUnfinished::default());
+        bench.ours().assign(1, 100).deliver(1, 100..103);
+        bench.done(1, 100);
+        bench.commit(101).legal();
+        bench.done(1, 102);
+        bench.commit(101).legal();
+        bench.commit(103).breaks("unfinished");
+    }
+
+    #[test]
+    fn a_failed_message_holds_the_offset_until_the_broker_has_it() {
+        for accepted in [true, false] {
+            let mut bench = Bench::new(CommitNeverPassesUnfinished::default());
+            bench.ours().assign(1, 100).deliver(1, 100..101);
+            bench.settle(1, 100, retry());
+            if accepted {
+                bench.sent_back(100).commit(101).legal();
+            } else {
+                bench.commit(101).breaks("unfinished");
+            }
+        }
+    }
+}

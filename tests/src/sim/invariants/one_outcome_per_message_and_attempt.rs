@@ -1,0 +1,276 @@
+//! What a handler was given has one outcome: it is done, or it is taken back by the broker, or it is given to a
+//! handler again. Never two of them.
+//!
+//! Source: P35 and P38. Within one ownership a message that is with a handler, that is done, or that the broker
+//! has taken back is not delivered again; what is done is not sent back; and what the broker has acknowledged as
+//! sent back is not sent back again.
+//!
+//! Legal all the same: the same message in another ownership, or from the retry topic (that is another copy);
+//! a second send back when the answer to the first one was lost or came after its deadline; and a delivery again
+//! here, counted as one more attempt, when sending back has failed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rocketmq_consumer_core::event::Verdict;
+use rocketmq_consumer_core::ids::{Epoch, PhysicalOffset, QueueOffset};
+use rocketmq_consumer_core::message::Outcome;
+use rocketmq_consumer_core::time::Instant;
+
+use super::requests::Requests;
+use super::tenures::Tenures;
+use crate::sim::invariant::{Broken, Invariant, View};
+use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What};
+
+/// An answer that comes later than this may have found nobody waiting: no send back has a longer deadline.
+const PROMPT: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Out,
+    /// Withdrawn before a handler began it.
+    Unbegun,
+    Failed,
+    Done,
+    TakenBack,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    messages: BTreeMap<QueueOffset, (State, u32)>,
+    by_place: BTreeMap<PhysicalOffset, QueueOffset>,
+}
+
+/// A send back that was written.
+#[derive(Debug)]
+struct Back {
+    queue: QueueNo,
+    epoch: Epoch,
+    offset: QueueOffset,
+    at: Instant,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct OneOutcomePerMessageAndAttempt {
+    tenures: Tenures<Account>,
+    backs: Requests<Back>,
+}
+
+impl OneOutcomePerMessageAndAttempt {
+    fn deliver(&mut self, life: Life, deed: &Deed<'_>, view: &dyn View) -> Result<(), Broken> {
+        let Deed::Delivered {
+            queue,
+            batch,
+            range,
+            attempt,
+            ..
+        } = *deed
+        else {
+            return Ok(());
+        };
+        let Some(tenure) = self.tenures.newest(life, queue) else {
+            return Ok(());
+        };
+        for position in range.start..range.end {
+            let Some(record) = batch.record(position) else {
+                continue;
+            };
+            let offset = record.queue_offset();
+            let before = tenure.data.messages.insert(offset, (State::Out, attempt));
+            let is_right = match before {
+                None => attempt == 0,
+                Some((State::Unbegun, tried)) => attempt == tried,
+                Some((State::Failed, tried)) => attempt == tried + 1,
+                Some((State::Out | State::Done | State::TakenBack, _)) => false,
+            };
+            if !is_right {
+                return Err(Broken(format!(
+                    "{life:?} delivers {offset} of {} as attempt {attempt}; before: {before:?}",
+                    view.queue(queue)
+                )));
+            }
+            tenure.data.by_place.insert(record.physical_offset(), offset);
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, life: Life, deed: &Deed<'_>) {
+        let Deed::Settled {
+            run, offset, verdict, ..
+        } = *deed
+        else {
+            return;
+        };
+        let message = self
+            .tenures
+            .of_run(life, run)
+            .and_then(|tenure| tenure.data.messages.get_mut(&offset));
+        // A handler that was abandoned comes too late: its message has an outcome already.
+        let Some((state @ State::Out, _)) = message else {
+            return;
+        };
+        *state = match verdict {
+            Verdict::Handled(Outcome::Done) => State::Done,
+            Verdict::NotStarted => State::Unbegun,
+            Verdict::Handled(_) | Verdict::Undecodable | Verdict::Unsupported => State::Failed,
+        };
+    }
+
+    fn send_back(&mut self, at: Instant, life: Life, deed: &Deed<'_>, view: &dyn View) -> Result<(), Broken> {
+        let Deed::Asked {
+            conn,
+            node,
+            opaque,
+            ask: Ask::SendBack { physical, .. },
+            ..
+        } = *deed
+        else {
+            return Ok(());
+        };
+        let mut wrong = None;
+        let of_life = self.tenures.of_life(life).map(|(queue, _)| queue);
+        let at_home: Vec<QueueNo> = of_life
+            .filter(|queue| self.tenures.is_home(node, *queue, view))
+            .collect();
+        for (queue, tenure) in self
+            .tenures
+            .of_life_mut(life)
+            .filter(|(queue, _)| at_home.contains(queue))
+        {
+            let Some(offset) = tenure.data.by_place.get(&physical).copied() else {
+                continue;
+            };
+            let Some((state, _)) = tenure.data.messages.get_mut(&offset) else {
+                continue;
+            };
+            match *state {
+                // Past its deadline it is sent back although its handler has not ended.
+                State::Out | State::Failed => {
+                    *state = State::Failed;
+                    let epoch = tenure.epoch;
+                    let back = Back {
+                        queue,
+                        epoch,
+                        offset,
+                        at,
+                    };
+                    self.backs.asked(life, conn, opaque, back);
+                    return Ok(());
+                }
+                State::Done | State::TakenBack | State::Unbegun => wrong = Some((queue, offset, *state)),
+            }
+        }
+        match wrong {
+            Some((queue, offset, state)) => {
+                let queue = view.queue(queue);
+                Err(Broken(format!(
+                    "{life:?} sends back {offset} of {queue}, which is {state:?}"
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Invariant for OneOutcomePerMessageAndAttempt {
+    fn name(&self) -> &'static str {
+        "one_outcome_per_message_and_attempt"
+    }
+
+    fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
+        let What::Member { life, deed } = seen.what else {
+            return Ok(());
+        };
+        self.settle(life, &deed);
+        self.tenures.see(seen.at, life, &deed);
+        self.backs.see(life, &deed, |_| {});
+        if let Deed::Answered { conn, opaque, answer } = deed
+            && let Some(back) = self.backs.answered(life, conn, opaque)
+            && matches!(answer, Answer::Done)
+            && seen.at <= back.at + PROMPT
+        {
+            let mut tenures = self.tenures.of(life, back.queue).iter_mut();
+            let tenure = tenures.find(|tenure| tenure.epoch == back.epoch);
+            if let Some((state, _)) = tenure.and_then(|tenure| tenure.data.messages.get_mut(&back.offset)) {
+                *state = State::TakenBack;
+            }
+        }
+        self.deliver(life, &deed, view)?;
+        self.send_back(seen.at, life, &deed, view)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, retry};
+    use super::*;
+
+    fn bench() -> Bench<OneOutcomePerMessageAndAttempt> {
+        let mut bench = Bench::new(OneOutcomePerMessageAndAttempt::default());
+        bench.ours().assign(1, 100).deliver(1, 100..102).legal();
+        bench
+    }
+
+    #[test]
+    fn what_is_with_a_handler_or_done_is_not_delivered_again() {
+        bench().deliver(2, 100..101).breaks("Out");
+        bench().done(1, 100).deliver(2, 100..101).breaks("Done");
+        bench().done(1, 100).deliver_again(2, 100..101, 1).breaks("Done");
+        bench().revoke(1).assign(2, 100).deliver(2, 100..101).legal();
+    }
+
+    #[test]
+    fn attempts_are_counted() {
+        bench()
+            .settle(1, 100, retry())
+            .deliver(2, 100..101)
+            .breaks("attempt 0");
+        bench()
+            .settle(1, 100, retry())
+            .deliver_again(2, 100..101, 1)
+            .legal();
+        bench()
+            .settle(1, 100, Verdict::NotStarted)
+            .deliver(2, 100..101)
+            .legal();
+        bench()
+            .settle(1, 100, Verdict::NotStarted)
+            .deliver_again(2, 100..101, 1)
+            .breaks("attempt 1");
+    }
+
+    #[test]
+    fn what_is_done_or_taken_back_is_not_sent_back() {
+        bench().done(1, 100).send_back(100).breaks("Done");
+        let taken_back = || {
+            let mut bench = bench();
+            bench
+                .settle(1, 100, retry())
+                .send_back(100)
+                .answer_last(Answer::Done)
+                .legal();
+            bench
+        };
+        taken_back().send_back(100).breaks("TakenBack");
+        taken_back().deliver_again(2, 100..101, 1).breaks("TakenBack");
+        taken_back().deliver(2, 102..103).legal();
+    }
+
+    #[test]
+    fn an_answer_that_was_lost_or_late_allows_another_try() {
+        bench()
+            .settle(1, 100, retry())
+            .send_back(100)
+            .disconnected()
+            .send_back(100)
+            .legal();
+        bench()
+            .settle(1, 100, retry())
+            .send_back(100)
+            .at(6_000)
+            .answer_last(Answer::Done)
+            .send_back(100)
+            .legal();
+    }
+}

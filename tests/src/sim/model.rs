@@ -1,0 +1,523 @@
+//! The reference model: what a consumer has to know of its queues, and nothing of how it comes to know it.
+//!
+//! For each ownership of a queue: the offset to pull next, and every message that was fetched and is not
+//! finished. It is fed with what is seen, and after each step compared with what the machine did:
+//!
+//! | the machine | has to |
+//! |---|---|
+//! | owns a queue | start where an answer of this very step says: "unknown" is not a position |
+//! | pulls | ask for the offset the last answer told |
+//! | delivers | what was fetched, each attempt once |
+//! | commits, or carries an offset with a pull | name the lowest unfinished offset, exactly |
+//! | leaves, all handlers having ended in time | have committed that offset |
+//!
+//! Where an observer cannot know which of two things the machine saw first (an answer at its deadline, a report
+//! at the end of a grace) the model allows both; where an answer holds a record that cannot be read, it gives up
+//! on that ownership. It shares the wire and the tag filter with the machine, and not one decision.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the model looks at the few deeds that concern it, and a new kind of deed concerns none of them"
+)]
+
+mod book;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rocketmq_consumer_core::event::Verdict;
+use rocketmq_consumer_core::ids::{ConsumeId, Epoch, MessageQueue, PhysicalOffset, QueueOffset};
+use rocketmq_consumer_core::message::{Batch, Outcome};
+use rocketmq_consumer_core::notice::NoticeKind;
+use rocketmq_consumer_core::time::Instant;
+use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::request::pull::PullStatus;
+use rocketmq_consumer_core::wire::subscription::Subscription;
+
+pub(in crate::sim) use book::{Book, Held};
+
+use book::State;
+
+use super::invariant::{Broken, Invariant, View};
+use super::invariants::requests::Requests;
+use super::invariants::tenures::Tenures;
+use super::seen::{Answer, Ask, Deed, Kind, Life, NodeNo, QueueNo, Seen, What};
+
+/// An answer that comes later than this may have found nobody waiting.
+const PROMPT: Duration = Duration::from_secs(2);
+
+/// A pull that was written.
+#[derive(Clone, Copy, Debug)]
+struct PullOut {
+    queue: QueueNo,
+    epoch: Epoch,
+    serial: u64,
+    asked: QueueOffset,
+    /// When the machine gives it up.
+    until: Instant,
+}
+
+/// Another request that was written.
+#[derive(Clone, Copy, Debug)]
+enum Question {
+    Pull(PullOut),
+    Stored(QueueNo),
+    Start,
+    Back {
+        queue: QueueNo,
+        epoch: Epoch,
+        offset: QueueOffset,
+        at: Instant,
+    },
+}
+
+/// Why a queue may be owned in the step that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    Stored(QueueNo, QueueOffset),
+    /// Nothing is stored: where it was left, if it was.
+    NoneStored(QueueNo),
+    /// Some question where to start was answered.
+    Start,
+    Moved(QueueNo, QueueOffset),
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(in crate::sim) struct RefConsumer {
+    tenures: Tenures<Book>,
+    questions: Requests<Question>,
+    wanted: BTreeMap<Life, Vec<Subscription>>,
+    positions: Vec<Position>,
+    /// Whether the step began with a link that stands: what waited for it may be older than now.
+    connected: bool,
+    /// Members that leave and met an obstacle on the way: what they could commit is not known.
+    obstructed: Vec<Life>,
+}
+
+impl RefConsumer {
+    /// What is known of the ownership that counts now.
+    pub(in crate::sim) fn book(&mut self, life: Life, queue: QueueNo) -> Option<&Book> {
+        self.tenures.newest(life, queue).map(|tenure| &tenure.data)
+    }
+
+    /// All ownerships of a life that last.
+    pub(in crate::sim) fn books(&self, life: Life) -> impl Iterator<Item = &Book> {
+        self.tenures.of_life(life).map(|(_, tenure)| &tenure.data)
+    }
+
+    // ---- what came in ---------------------------------------------------------------------------
+
+    fn answered(
+        &mut self,
+        at: Instant,
+        life: Life,
+        question: Question,
+        answer: &Answer<'_>,
+        view: &dyn View,
+    ) {
+        match (question, answer) {
+            (
+                Question::Pull(pull),
+                Answer::Pulled {
+                    status,
+                    next,
+                    records,
+                },
+            ) => self.pulled(life, pull, (*status, *next, records), view),
+            (Question::Stored(queue), Answer::Offset(Some(offset))) => {
+                self.positions.push(Position::Stored(queue, *offset));
+            }
+            (Question::Stored(queue), Answer::Offset(None)) => {
+                self.positions.push(Position::NoneStored(queue))
+            }
+            (Question::Start, Answer::Done | Answer::Offset(_)) => self.positions.push(Position::Start),
+            (
+                Question::Back {
+                    queue,
+                    epoch,
+                    offset,
+                    at: asked,
+                },
+                Answer::Done,
+            ) => {
+                let mut tenures = self.tenures.of(life, queue).iter_mut();
+                let Some(tenure) = tenures.find(|tenure| tenure.epoch == epoch) else {
+                    return;
+                };
+                if at <= asked + PROMPT {
+                    tenure.data.finish(offset);
+                } else {
+                    tenure.data.set(offset, State::Unsure);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn pulled(
+        &mut self,
+        life: Life,
+        pull: PullOut,
+        (status, next, records): (PullStatus, QueueOffset, &Bytes),
+        view: &dyn View,
+    ) {
+        let alive = self.tenures.alive(life).copied();
+        // Given up already, or nobody's any more.
+        if alive.is_none_or(|alive| alive.woken_at >= pull.until || alive.leaving.is_some()) {
+            return;
+        }
+        let Some(tenure) = self.tenures.newest(life, pull.queue) else {
+            return;
+        };
+        let book = &mut tenure.data;
+        if tenure.epoch != pull.epoch || book.serial != pull.serial || next < pull.asked {
+            if status == PullStatus::OffsetMoved && tenure.epoch == pull.epoch {
+                self.positions.push(Position::Moved(pull.queue, next));
+            }
+            return;
+        }
+        match status {
+            PullStatus::Found => {
+                let topic = &view.queue(pull.queue).topic;
+                let wanted = self.wanted.get(&life).into_iter().flatten();
+                let wanted = wanted
+                    .into_iter()
+                    .find(|subscription| subscription.topic == *topic);
+                book.take_in(pull.asked, next, records, wanted);
+            }
+            PullStatus::NotFound | PullStatus::RetryImmediately => book.next = next,
+            PullStatus::OffsetMoved => self.positions.push(Position::Moved(pull.queue, next)),
+        }
+    }
+
+    fn settled(&mut self, life: Life, run: ConsumeId, offset: QueueOffset, verdict: Verdict) {
+        let Some(book) = self.tenures.of_run(life, run).map(|tenure| &mut tenure.data) else {
+            return;
+        };
+        // One that was abandoned has its outcome already.
+        if book
+            .unfinished
+            .get(&offset)
+            .is_none_or(|slot| slot.state != State::Out)
+        {
+            return;
+        }
+        match verdict {
+            Verdict::Handled(Outcome::Done) => book.finish(offset),
+            Verdict::NotStarted => book.set(offset, State::Waiting),
+            Verdict::Handled(_) => book.set(offset, State::Failing),
+            // What becomes of it is a matter of policy.
+            Verdict::Undecodable | Verdict::Unsupported => book.gave_up = true,
+        }
+    }
+
+    // ---- what the machine did -------------------------------------------------------------------
+
+    fn assigned(
+        &mut self,
+        life: Life,
+        queue: QueueNo,
+        from: QueueOffset,
+        name: &MessageQueue,
+    ) -> Result<(), Broken> {
+        let positions = &self.positions;
+        let fits = positions.iter().any(|position| match *position {
+            Position::Stored(of, offset) | Position::Moved(of, offset) => of == queue && offset == from,
+            Position::NoneStored(of) => of == queue,
+            Position::Start => true,
+        });
+        if !fits {
+            return Err(Broken(format!(
+                "{life:?} starts {name} at {from}, but what it was told is {positions:?}"
+            )));
+        }
+        if let Some(tenure) = self.tenures.newest(life, queue) {
+            tenure.data.start(from);
+        }
+        Ok(())
+    }
+
+    fn delivered(
+        &mut self,
+        life: Life,
+        queue: QueueNo,
+        batch: &Batch,
+        positions: std::ops::Range<u32>,
+        attempt: u32,
+    ) -> Result<(), Broken> {
+        let Some(tenure) = self
+            .tenures
+            .newest(life, queue)
+            .filter(|tenure| !tenure.data.gave_up)
+        else {
+            return Ok(());
+        };
+        for position in positions {
+            let Some(entry) = batch.entry(position) else {
+                continue;
+            };
+            let offset = entry.queue_offset();
+            let slot = tenure.data.unfinished.get(&offset);
+            let is_due = slot.as_ref().is_some_and(|slot| match slot.state {
+                State::Waiting => attempt == slot.attempt,
+                State::Failing | State::Unsure => attempt == slot.attempt + 1,
+                State::Out => false,
+            });
+            if !is_due {
+                return Err(Broken(format!(
+                    "{life:?} delivers {offset} of {} as attempt {attempt}; the model has {slot:?}",
+                    batch.queue()
+                )));
+            }
+            tenure.data.set(offset, State::Out);
+            if let Some(slot) = tenure.data.unfinished.get_mut(&offset) {
+                slot.attempt = attempt;
+            }
+        }
+        Ok(())
+    }
+
+    fn asked_pull(
+        &mut self,
+        at: Instant,
+        life: Life,
+        ask: Ask,
+        view: &dyn View,
+    ) -> Result<Option<Question>, Broken> {
+        let Ask::Pull {
+            queue,
+            offset,
+            commit,
+            ..
+        } = ask
+        else {
+            return Ok(None);
+        };
+        if let Some(commit) = commit {
+            self.compare(at, life, queue, commit, view)?;
+        }
+        let until = at + *view.config(life).pull_deadline();
+        let Some(tenure) = self.tenures.newest(life, queue) else {
+            return Ok(None);
+        };
+        let book = &mut tenure.data;
+        if !book.gave_up && offset != book.next {
+            let name = view.queue(queue);
+            return Err(Broken(format!(
+                "{life:?} pulls {name} from {offset}, next is {}",
+                book.next
+            )));
+        }
+        book.serial += 1;
+        Ok(Some(Question::Pull(PullOut {
+            queue,
+            epoch: tenure.epoch,
+            serial: book.serial,
+            asked: offset,
+            until,
+        })))
+    }
+
+    fn compare(
+        &mut self,
+        at: Instant,
+        life: Life,
+        queue: QueueNo,
+        value: QueueOffset,
+        view: &dyn View,
+    ) -> Result<(), Broken> {
+        let is_over = |(_, until)| at >= until;
+        let leaving = self.tenures.alive(life).and_then(|alive| alive.leaving);
+        let may_be_older = self.connected || leaving.is_some_and(is_over);
+        let mut wrong = None;
+        for tenure in self.tenures.of(life, queue) {
+            let book = &mut tenure.data;
+            let (least, most) = book.lowest();
+            let is_right = value <= most && (value >= least || may_be_older || tenure.revoked_at.is_some());
+            if is_right || book.gave_up {
+                book.committed = Some(value);
+                return Ok(());
+            }
+            wrong = Some((tenure.epoch, least, most));
+        }
+        match wrong {
+            Some((epoch, least, most)) => Err(Broken(format!(
+                "{life:?} commits {} at {value}; the lowest unfinished offset of {epoch:?} is {least} to {most}",
+                view.queue(queue)
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// A message past its deadline is sent back although its handler has not ended.
+    fn asked_back(
+        &mut self,
+        at: Instant,
+        life: Life,
+        (node, physical): (NodeNo, PhysicalOffset),
+        view: &dyn View,
+    ) -> Option<Question> {
+        let of_life = self.tenures.of_life(life).map(|(queue, _)| queue);
+        let at_home: Vec<QueueNo> = of_life
+            .filter(|queue| self.tenures.is_home(node, *queue, view))
+            .collect();
+        for (queue, tenure) in self
+            .tenures
+            .of_life_mut(life)
+            .filter(|(queue, _)| at_home.contains(queue))
+        {
+            let mut slots = tenure.data.unfinished.iter();
+            let found = slots.find(|(_, slot)| slot.physical == physical && slot.state != State::Waiting);
+            if let Some(offset) = found.map(|(offset, _)| *offset) {
+                tenure.data.set(offset, State::Failing);
+                return Some(Question::Back {
+                    queue,
+                    epoch: tenure.epoch,
+                    offset,
+                    at,
+                });
+            }
+        }
+        None
+    }
+
+    fn left(&self, life: Life, view: &dyn View) -> Result<(), Broken> {
+        if self.obstructed.contains(&life) {
+            return Ok(());
+        }
+        for (queue, tenure) in self
+            .tenures
+            .of_life(life)
+            .filter(|(_, tenure)| tenure.revoked_at.is_none())
+        {
+            let (least, _) = tenure.data.lowest();
+            if !tenure.data.gave_up && tenure.data.committed < Some(least) {
+                return Err(Broken(format!(
+                    "{life:?} leaves {} with {:?} committed; everything below {least} is finished",
+                    view.queue(queue),
+                    tenure.data.committed
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn asked(
+        &mut self,
+        at: Instant,
+        life: Life,
+        (node, ask): (NodeNo, Ask),
+        view: &dyn View,
+    ) -> Result<Option<Question>, Broken> {
+        const STARTS: [RequestCode; 3] = [
+            RequestCode::GET_MAX_OFFSET,
+            RequestCode::GET_MIN_OFFSET,
+            RequestCode::SEARCH_OFFSET_BY_TIMESTAMP,
+        ];
+        match ask {
+            Ask::Pull { .. } => self.asked_pull(at, life, ask, view),
+            Ask::Commit { queue, offset, .. } => self.compare(at, life, queue, offset, view).map(|()| None),
+            Ask::QueryOffset { queue, .. } => Ok(Some(Question::Stored(queue))),
+            Ask::SendBack { physical, .. } => Ok(self.asked_back(at, life, (node, physical), view)),
+            Ask::Other(code) if STARTS.contains(&code) => Ok(Some(Question::Start)),
+            Ask::Members { .. } | Ask::Heartbeat | Ask::Unregister | Ask::Other(_) => Ok(None),
+        }
+    }
+
+    fn begun(&mut self, life: Life, view: &dyn View) {
+        let subscriptions = view.config(life).subscriptions().iter();
+        let wanted = subscriptions.filter_map(|(topic, text)| Subscription::tagged(topic.clone(), text).ok());
+        self.wanted.insert(life, wanted.collect());
+    }
+}
+
+impl Invariant for RefConsumer {
+    fn name(&self) -> &'static str {
+        "reference_model"
+    }
+
+    fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
+        let What::Member { life, deed } = seen.what else {
+            return Ok(());
+        };
+        if let Deed::Settled {
+            run, offset, verdict, ..
+        } = deed
+        {
+            self.settled(life, run, offset, verdict);
+        }
+        if let Deed::Left(report) = deed
+            && !report.timed_out
+        {
+            self.left(life, view)?;
+        }
+        self.tenures.see(seen.at, life, &deed);
+        if let Deed::Begun { kind: Kind::Ours, .. } = deed {
+            self.begun(life, view);
+        }
+        if !self.tenures.is_ours(life) {
+            return Ok(());
+        }
+        self.questions.see(life, &deed, |_| {});
+        if is_obstacle(&deed)
+            && self
+                .tenures
+                .alive(life)
+                .is_some_and(|alive| alive.leaving.is_some())
+            && !self.obstructed.contains(&life)
+        {
+            self.obstructed.push(life);
+        }
+        match deed {
+            Deed::Connected { .. } => self.connected = true,
+            Deed::StepEnd { .. } => {
+                self.connected = false;
+                self.positions.clear();
+            }
+            Deed::Answered { conn, opaque, answer } => {
+                if let Some(question) = self.questions.answered(life, conn, opaque) {
+                    self.answered(seen.at, life, question, &answer, view);
+                }
+            }
+            Deed::Asked {
+                conn,
+                node,
+                opaque,
+                ask,
+                ..
+            } => {
+                if let Some(question) = self.asked(seen.at, life, (node, ask), view)? {
+                    self.questions.asked(life, conn, opaque, question);
+                }
+            }
+            Deed::Assigned { queue, from, .. } => return self.assigned(life, queue, from, view.queue(queue)),
+            Deed::Delivered {
+                queue,
+                batch,
+                range,
+                attempt,
+                ..
+            } => return self.delivered(life, queue, batch, range.start..range.end, attempt),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What may keep a member that leaves from committing all it wants to.
+fn is_obstacle(deed: &Deed<'_>) -> bool {
+    match deed {
+        Deed::Disconnected { .. } | Deed::DialFailed { .. } | Deed::Dialled { .. } => true,
+        Deed::Answered {
+            answer: Answer::Refused(_),
+            ..
+        } => true,
+        Deed::Told(notice) => matches!(notice.kind, NoticeKind::CommitFailed { .. }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;
