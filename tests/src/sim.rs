@@ -34,6 +34,7 @@ pub mod handler;
 mod hands;
 pub mod invariant;
 pub mod invariants;
+pub mod java;
 mod ledger;
 mod model;
 mod names;
