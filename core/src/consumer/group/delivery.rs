@@ -255,7 +255,9 @@ impl Group {
         let Some(back) = self.send_backs.get(id) else {
             return;
         };
-        let Some(queue) = self.queues.get(back.queue) else {
+        // Past its grace a queue may only wait for its last commit any more: its messages are the next owner's.
+        let may_send = |queue: &&Queue| queue.is_owned() || queue.is_in_grace();
+        let Some(queue) = self.queues.get(back.queue).filter(may_send) else {
             return;
         };
         let broker = queue.name.broker.clone();
