@@ -36,6 +36,7 @@ pub mod invariant;
 pub mod invariants;
 pub mod java;
 mod ledger;
+mod machine;
 mod model;
 mod names;
 pub mod narrator;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use rocketmq_consumer_testing::sim::report::Distribution;
 use rocketmq_consumer_testing::sim::{invariants, swarm};
 
-/// As many as a debug build runs in a few seconds.
-const USUALLY: Range<u64> = 0..300;
+/// As many as run in some ten seconds.
+const USUALLY: Range<u64> = if cfg!(debug_assertions) { 0..40 } else { 0..300 };
 
 fn seeds() -> Range<u64> {
     let Ok(text) = std::env::var("SIM_SEEDS") else {

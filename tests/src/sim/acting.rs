@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
+use rocketmq_consumer_core::action::{AppAction, NetAction};
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{ConnId, ConsumeId, PeerAddr};
 use rocketmq_consumer_core::message::{Batch, Message, Outcome};
@@ -16,6 +16,7 @@ use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, Frame};
 use super::agenda::Due;
 use super::engine::World;
 use super::invariant::Broken;
+use super::machine::Wish;
 use super::network::{End, LinkNo, Parcel, Way};
 use super::observe;
 use super::process::{Process, Run};
@@ -38,10 +39,7 @@ impl World {
         self.steps += 1;
         let mut actions = 0;
         loop {
-            while let Some(action) = self
-                .process(member)
-                .and_then(|process| process.machine.poll_action())
-            {
+            while let Some(action) = self.process(member).and_then(|process| process.machine.poll()) {
                 actions += 1;
                 self.perform(member, life, action);
             }
@@ -52,16 +50,52 @@ impl World {
         let Some(process) = self.process(member) else {
             return;
         };
-        let wake_at = process.machine.poll_timeout().map(|wakeup| wakeup.at);
+        let wake_at = process.machine.wake_at();
         process.wake_at = wake_at;
         self.deed(life, Deed::StepEnd { actions, wake_at });
     }
 
-    fn perform(&mut self, member: MemberId, life: Life, action: Action) {
-        match action {
-            Action::Net(action) => self.on_net(member, life, action),
-            Action::App(action) => self.on_app(member, life, action),
-            other @ (Action::Store(_) | _) => self.unknown(&other),
+    fn perform(&mut self, member: MemberId, life: Life, wish: Wish) {
+        let group = self.places[member.0 as usize].group_no;
+        match wish {
+            Wish::Net(action) => self.on_net(member, life, action),
+            Wish::Deliver {
+                id,
+                batch,
+                range,
+                attempt,
+            } => self.deliver(member, life, id, batch, range, attempt),
+            Wish::App(action) => self.on_app(member, life, action),
+            Wish::Assigned { queue, epoch, from } => {
+                let queue = self.names.of_queue(&queue);
+                let deed = Deed::Assigned {
+                    group,
+                    queue,
+                    epoch,
+                    from,
+                };
+                self.deed(life, deed);
+            }
+            Wish::Revoked {
+                queue,
+                epoch,
+                committed,
+            } => {
+                let queue = self.names.of_queue(&queue);
+                let deed = Deed::Revoked {
+                    group,
+                    queue,
+                    epoch,
+                    committed,
+                };
+                self.deed(life, deed);
+            }
+            Wish::Closed => {
+                self.trace.enter(self.now, Entry::Life, life.0.into());
+                self.deed(life, Deed::Closed);
+                self.bury(member, life, true);
+            }
+            Wish::Unknown(action) => self.unknown(&action),
         }
     }
 
@@ -190,12 +224,6 @@ impl World {
 
     fn on_app(&mut self, member: MemberId, life: Life, action: AppAction) {
         match action {
-            AppAction::Consume {
-                id,
-                batch,
-                range,
-                attempt,
-            } => self.deliver(member, life, id, batch, range, attempt),
             AppAction::Withdraw { id } => {
                 self.deed(life, Deed::Withdrawn { run: id });
                 self.end(member, id, Run::withdraw);
@@ -206,11 +234,6 @@ impl World {
             }
             AppAction::Notice(notice) => self.tell(life, &notice),
             AppAction::GroupStopped { report, .. } => self.deed(life, Deed::Left(&report)),
-            AppAction::Closed => {
-                self.trace.enter(self.now, Entry::Life, life.0.into());
-                self.deed(life, Deed::Closed);
-                self.bury(member, life, true);
-            }
             AppAction::GroupStarted { .. } => {}
             AppAction::Refused(refusal) => self.unknown(&refusal),
             other @ (AppAction::Answer { .. } | _) => self.unknown(&other),

@@ -34,7 +34,7 @@ use super::trace::{Entry, Trace};
 use super::view::{Facts, Topics};
 
 /// Wall time at the origin of every world.
-pub const ORIGIN: WallTime = WallTime::from_unix_millis(1_700_000_000_000);
+pub(crate) const ORIGIN: WallTime = WallTime::from_unix_millis(1_700_000_000_000);
 
 /// Things that may happen at one moment before it counts as a world that stands still.
 const STANDSTILL: u32 = 200_000;

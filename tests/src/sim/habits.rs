@@ -1,3 +1,5 @@
+//! How simulated handlers behave, in shares.
+
 use std::time::Duration;
 
 use rocketmq_consumer_core::message::Outcome;

@@ -5,11 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use rocketmq_consumer_core::broker::config::TopicConfig;
 use rocketmq_consumer_core::broker::event::{BrokerEvent, Control, NewMessage, ServerEvent};
-use rocketmq_consumer_core::config::{ClientConfig, GroupConfig};
+use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
 use rocketmq_consumer_core::consumer::ConsumerState;
 use rocketmq_consumer_core::event::{AppEvent, NetCause, NetEvent};
 use rocketmq_consumer_core::ids::{BrokerName, MessageQueue};
 use rocketmq_consumer_core::step::Seed;
+use rocketmq_consumer_core::time::{Instant, WallTime};
 use rocketmq_consumer_core::wire::subscription::Subscription;
 
 use super::agenda::Due;
@@ -17,6 +18,8 @@ use super::engine::{ORIGIN, World};
 use super::habits::Habits;
 use super::handler::Handler;
 use super::invariant::Broken;
+use super::java::{JavaConfig, JavaMember, JavaStart};
+use super::machine::Machine;
 use super::network::{End, LinkNo, Way};
 use super::process::{Place, Process};
 use super::seen::{Deed, Kind, Life, MemberId, NodeNo, Upheaval, What};
@@ -56,19 +59,23 @@ impl World {
     /// A new process begins, unless one runs.
     pub(crate) fn start(&mut self, member: MemberId) {
         let seed = Seed(self.dice.word());
-        let wall = ORIGIN
-            + self
-                .now
-                .saturating_since(rocketmq_consumer_core::time::Instant::ZERO);
+        let wall = ORIGIN + self.now.saturating_since(Instant::ZERO);
         let place = &mut self.places[member.0 as usize];
         if place.process.is_some() {
             return;
         }
-        let machine = match ConsumerState::new(place.client.clone(), seed, self.now, wall) {
-            Ok(machine) => machine,
-            Err(error) => {
-                let words = format!("{member:?}: {error}");
-                return self.broken("settings_are_good", Broken(words));
+        let machine = match place.kind {
+            Kind::Ours => match ConsumerState::new(place.client.clone(), seed, self.now, wall) {
+                Ok(machine) => Machine::Ours(Box::new(machine)),
+                Err(error) => {
+                    let words = format!("{member:?}: {error}");
+                    return self.broken("settings_are_good", Broken(words));
+                }
+            },
+            Kind::Java => {
+                self.allowances.java_members = true;
+                let config = java_config(&place.client, &place.group);
+                Machine::Java(Box::new(JavaMember::new(config, self.now, wall)))
             }
         };
         let life = Life(self.lives);
@@ -134,11 +141,9 @@ impl World {
 
     /// The wall clock of the member's machine is set this far from the truth.
     pub(crate) fn set_clock(&mut self, member: MemberId, off_millis: i64) {
-        let since = self
-            .now
-            .saturating_since(rocketmq_consumer_core::time::Instant::ZERO);
+        let since = self.now.saturating_since(Instant::ZERO);
         let wall = (ORIGIN + since).as_unix_millis().saturating_add(off_millis);
-        let wall = rocketmq_consumer_core::time::WallTime::from_unix_millis(wall);
+        let wall = WallTime::from_unix_millis(wall);
         if self.life(member).is_some() {
             self.feed(member, AppEvent::Clock(wall).into());
         }
@@ -291,5 +296,23 @@ impl World {
                 self.go_on(member, life);
             }
         }
+    }
+}
+
+/// What a Java-like member makes of our settings.
+fn java_config(client: &ClientConfig, group: &GroupConfig) -> JavaConfig {
+    let subscriptions = group.subscriptions().iter();
+    let subscriptions =
+        subscriptions.filter_map(|(topic, expression)| Subscription::tagged(topic.clone(), expression).ok());
+    JavaConfig {
+        client_id: client.client_id().clone(),
+        group: group.group().clone(),
+        subscriptions: subscriptions.collect(),
+        name_servers: client.name_servers().to_vec(),
+        start: match group.start_at() {
+            StartAt::Earliest => JavaStart::First,
+            StartAt::Latest | StartAt::Time(_) | _ => JavaStart::Last,
+        },
+        threads: *group.concurrency() as usize,
     }
 }

@@ -175,6 +175,9 @@ impl RefConsumer {
         if tenure.epoch != pull.epoch || book.serial != pull.serial || next < pull.asked {
             if status == PullStatus::OffsetMoved && tenure.epoch == pull.epoch {
                 self.positions.push(Position::Moved(pull.queue, next));
+                // A broker that ends before what was asked for decides nothing about what is unfinished.
+                let (least, _) = book.lowest();
+                self.positions.push(Position::Moved(pull.queue, next.min(least)));
             }
             return;
         }
@@ -188,7 +191,11 @@ impl RefConsumer {
                 book.take_in(pull.asked, next, records, wanted);
             }
             PullStatus::NotFound | PullStatus::RetryImmediately => book.next = next,
-            PullStatus::OffsetMoved => self.positions.push(Position::Moved(pull.queue, next)),
+            PullStatus::OffsetMoved => {
+                self.positions.push(Position::Moved(pull.queue, next));
+                let (least, _) = book.lowest();
+                self.positions.push(Position::Moved(pull.queue, next.min(least)));
+            }
         }
     }
 

@@ -1,3 +1,5 @@
+//! The whole story of a world, for the one who looks for a cause.
+
 use std::fmt;
 use std::io::Write;
 
@@ -116,7 +118,19 @@ impl<W: Write> Invariant for Narrator<W> {
                 Deed::Told(notice) => {
                     self.say(at, format_args!("{life:?} says {:?}", notice.kind));
                 }
-                other => self.say(at, format_args!("{life:?} {other:?}")),
+                Deed::Begun { .. }
+                | Deed::AskedToLeave { .. }
+                | Deed::Left(_)
+                | Deed::Closed
+                | Deed::Killed
+                | Deed::Woken
+                | Deed::Connected { .. }
+                | Deed::Disconnected { .. }
+                | Deed::Dialled { .. }
+                | Deed::DialFailed { .. }
+                | Deed::Requested { .. }
+                | Deed::Withdrawn { .. }
+                | Deed::StepEnd { .. } => self.say(at, format_args!("{life:?} {deed:?}")),
             },
             What::Broker(deed) => {
                 let (BrokerDeed::Stored { queue, .. }

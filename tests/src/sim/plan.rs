@@ -146,6 +146,8 @@ struct Painter {
     script: Vec<(Instant, Step)>,
     safety: Duration,
     allowances: Allowances,
+    /// Which members are Java-like.
+    javas: Vec<usize>,
 }
 
 impl Painter {
@@ -155,12 +157,13 @@ impl Painter {
         let cluster = draw_cluster(&mut dice);
         Self {
             seed,
-            safety: dice.time(secs(270)..secs(400)),
+            safety: dice.time(secs(240)..secs(320)),
             dice,
             cluster,
             members: Vec::new(),
             script: Vec::new(),
             allowances: Allowances::default(),
+            javas: Vec::new(),
         }
     }
 
@@ -200,6 +203,15 @@ impl Painter {
         let equal_ids = members > groups + 1 && self.dice.chance(4);
         let different = members > groups + 1 && self.dice.chance(4);
         let habits = self.draw_habits();
+        let mixed = !equal_ids && self.dice.chance(30);
+        if mixed {
+            // A slave whose master is back says "again, at once, from the master", and a Java client that has not
+            // heard of the master's return asks the slave again, a few hundred times a second for up to 30 s.
+            // That is so in life, and too dear here.
+            for broker in &mut self.cluster.brokers {
+                broker.replicas.retain(|id, _| *id == 0);
+            }
+        }
         for index in 0..members {
             let mut group = settings[index % groups].clone();
             // A place in the list that is not that of the age: the order of ids is that of text.
@@ -222,8 +234,14 @@ impl Painter {
             } else {
                 Instant::ZERO + self.dice.time(Duration::ZERO..secs(5))
             };
+            let is_java = mixed && self.dice.chance(50);
+            if is_java {
+                self.allowances.java_members = true;
+                // A Java client has no deadline for its listeners but one of 15 minutes.
+                self.javas.push(index);
+            }
             let member = MemberPlan {
-                kind: Kind::Ours,
+                kind: if is_java { Kind::Java } else { Kind::Ours },
                 client: ClientConfig::new(id.as_str().into(), servers),
                 group,
                 habits,
@@ -299,7 +317,7 @@ impl Painter {
     // ---- messages -------------------------------------------------------------------------------
 
     fn draw_messages(&mut self) {
-        let total = self.dice.number(450..700);
+        let total = self.dice.number(440..650);
         let mut left = total;
         while left > 0 {
             let burst = if self.dice.chance(10) {
@@ -420,9 +438,19 @@ impl Painter {
                 let away = self.dice.time(secs(1)..secs(60));
                 self.add(at + away, Fault::Up(server));
             }
-            Trouble::LostAnswer | Trouble::LateAnswer | Trouble::Refusal | Trouble::Notification => {
-                self.draw_rule(at, trouble);
+            Trouble::LostAnswer => {
+                let effect = self.draw_loss();
+                self.draw_rule(at, effect);
             }
+            Trouble::LateAnswer => {
+                let effect = self.draw_delay();
+                self.draw_rule(at, effect);
+            }
+            Trouble::Refusal => {
+                let effect = self.draw_refusal();
+                self.draw_rule(at, effect);
+            }
+            Trouble::Notification => self.draw_notification(at),
             Trouble::Queues => {
                 let topic = self.dice.pick(&self.cluster.topics).clone();
                 let queues = self.dice.number(1..u64::from(topic.read_queues) + 4);
@@ -445,7 +473,10 @@ impl Painter {
                 }
             }
             Trouble::Handlers => {
-                let (good, bad) = (self.draw_habits(), self.draw_bad_habits());
+                let (good, mut bad) = (self.draw_habits(), self.draw_bad_habits());
+                if self.javas.contains(&(member.0 as usize)) {
+                    bad.hangs = 0;
+                }
                 let lasts = self.dice.time(secs(1)..secs(60));
                 self.add(at, Fault::Handlers(member, bad));
                 self.add(at + lasts, Fault::Handlers(member, good));
@@ -495,7 +526,8 @@ impl Painter {
         habits
     }
 
-    fn draw_rule(&mut self, at: Instant, trouble: Trouble) {
+    /// What members ask is treated like this for a while.
+    fn draw_rule(&mut self, at: Instant, effect: Effect) {
         let codes = [
             RequestCode::PULL_MESSAGE,
             RequestCode::QUERY_CONSUMER_OFFSET,
@@ -507,43 +539,62 @@ impl Painter {
             RequestCode::GET_MIN_OFFSET,
             RequestCode::UNREGISTER_CLIENT,
         ];
-        let mut code = *self.dice.pick(&codes);
+        let code = *self.dice.pick(&codes);
+        self.add_rule(at, code, effect);
+    }
+
+    fn add_rule(&mut self, at: Instant, code: RequestCode, effect: Effect) {
         let nth = Nth::Every(u32::try_from(self.dice.number(1..8)).unwrap_or(1));
-        let late = self.dice.time(ms(10)..secs(12));
-        let effect = match trouble {
-            Trouble::Notification => {
-                code = RequestCode::NOTIFY_CONSUMER_IDS_CHANGED;
-                match self.dice.number(0..3) {
-                    0 => Effect::Drop,
-                    1 => Effect::Twice,
-                    _ => Effect::Delay(late),
-                }
-            }
-            Trouble::LateAnswer if self.dice.chance(50) => Effect::Delay(late),
-            Trouble::LateAnswer => Effect::DelayAnswer(late),
-            Trouble::Refusal => match self.dice.number(0..3) {
-                0 => Effect::Close,
-                1 => Effect::Fail {
-                    code: ResponseCode::SYSTEM_BUSY,
-                    remark: "busy".into(),
-                },
-                _ => Effect::Fail {
-                    code: ResponseCode::SYSTEM_ERROR,
-                    remark: "made to fail".into(),
-                },
-            },
-            _ if self.dice.chance(50) => Effect::Drop,
-            _ if self.dice.chance(20) => Effect::Twice,
-            _ => Effect::LoseAnswer,
-        };
         self.add(at, Fault::Rule(Rule::on(code, effect).nth(nth)));
-        if trouble == Trouble::Notification && self.dice.chance(50) {
+        let lasts = self.dice.time(ms(200)..secs(40));
+        self.add(at + lasts, Fault::NoRules);
+    }
+
+    fn draw_loss(&mut self) -> Effect {
+        if self.dice.chance(50) {
+            Effect::Drop
+        } else if self.dice.chance(20) {
+            Effect::Twice
+        } else {
+            Effect::LoseAnswer
+        }
+    }
+
+    fn draw_delay(&mut self) -> Effect {
+        let late = self.dice.time(ms(10)..secs(12));
+        if self.dice.chance(50) {
+            Effect::Delay(late)
+        } else {
+            Effect::DelayAnswer(late)
+        }
+    }
+
+    fn draw_refusal(&mut self) -> Effect {
+        let fail = |code, remark: &str| Effect::Fail {
+            code,
+            remark: remark.into(),
+        };
+        match self.dice.number(0..3) {
+            0 => Effect::Close,
+            1 => fail(ResponseCode::SYSTEM_BUSY, "busy"),
+            _ => fail(ResponseCode::SYSTEM_ERROR, "made to fail"),
+        }
+    }
+
+    /// Notifications are lost, doubled or late; and there may be one without a cause.
+    fn draw_notification(&mut self, at: Instant) {
+        let late = self.dice.time(ms(10)..secs(12));
+        let effect = match self.dice.number(0..3) {
+            0 => Effect::Drop,
+            1 => Effect::Twice,
+            _ => Effect::Delay(late),
+        };
+        self.add_rule(at, RequestCode::NOTIFY_CONSUMER_IDS_CHANGED, effect);
+        if self.dice.chance(50) {
             let broker = self.cluster.brokers[0].name.clone();
             let group = self.members[0].group.group().clone();
             self.add(at + ms(500), Fault::Notify(broker, group));
         }
-        let lasts = self.dice.time(ms(200)..secs(40));
-        self.add(at + lasts, Fault::NoRules);
     }
 
     /// A node of this kind: `None` is a name server, else the id of the replica.
@@ -584,7 +635,7 @@ fn draw_cluster(dice: &mut Dice) -> ClusterConfig {
         }
     }
     let topics = 1 + u64::from(dice.chance(30));
-    let total = *dice.pick(&[3, 6, 8, 8, 9, 10, 12, 16, 24]);
+    let total = *dice.pick(&[3, 6, 7, 8, 8, 9, 10, 12, 20]);
     for number in 0..topics {
         let each = (total / topics / brokers as u64).max(1);
         let queues = u32::try_from(each + dice.number(0..2)).unwrap_or(4);
@@ -595,7 +646,8 @@ fn draw_cluster(dice: &mut Dice) -> ClusterConfig {
     let settings = &mut cluster.settings;
     let levels = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 15, 16, 17, 18, 19, 20, 20, 20];
     settings.delay_levels = levels.map(secs).into();
-    settings.long_polling = dice.chance(90);
+    // Short polling takes a step a second and queue.
+    settings.long_polling = dice.chance(96);
     settings.slave_read = dice.chance(50);
     settings.offset_check_in_slave = dice.chance(30);
     settings.route_expiry = if dice.chance(50) {

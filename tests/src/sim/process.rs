@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig};
-use rocketmq_consumer_core::consumer::ConsumerState;
 use rocketmq_consumer_core::event::{RunRange, Verdict};
 use rocketmq_consumer_core::ids::{ConnId, ConsumeId};
 use rocketmq_consumer_core::message::{Batch, Message, Outcome};
@@ -12,6 +11,7 @@ use rocketmq_consumer_core::time::Instant;
 
 use super::agenda::Due;
 use super::handler::{Delivery, End, Handler};
+use super::machine::Machine;
 use super::network::LinkNo;
 use super::seen::{GroupNo, Kind, Life, MemberId};
 
@@ -37,7 +37,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) life: Life,
-    pub(crate) machine: Box<ConsumerState>,
+    pub(crate) machine: Machine,
     pub(crate) conns: Vec<(ConnId, LinkNo)>,
     pub(crate) wake_at: Option<Instant>,
     pub(crate) runs: BTreeMap<ConsumeId, Run>,
@@ -48,10 +48,10 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(life: Life, machine: ConsumerState) -> Self {
+    pub(crate) const fn new(life: Life, machine: Machine) -> Self {
         Self {
             life,
-            machine: Box::new(machine),
+            machine,
             conns: Vec::new(),
             wake_at: None,
             runs: BTreeMap::new(),

@@ -1,3 +1,5 @@
+//! What runs were, and how many of them are distributed.
+
 use std::fmt;
 use std::time::Duration;
 
@@ -45,6 +47,9 @@ impl fmt::Display for Report {
     }
 }
 
+/// Reads one number off a report.
+type Measure = fn(&Report) -> u64;
+
 /// How the worlds of many seeds are distributed.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
@@ -81,7 +86,7 @@ impl Distribution {
 }
 
 /// One line for each measure: its name, and the 0th, 10th, 50th, 90th and 100th percentile.
-const MEASURES: [(&str, fn(&Report) -> u64); 8] = [
+const MEASURES: [(&str, Measure); 8] = [
     ("members", |report| report.members.into()),
     ("queues", |report| report.queues.into()),
     ("messages", |report| report.messages.into()),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use rocketmq_consumer_core::ids::QueueOffset;
-use rocketmq_consumer_core::status::{GroupPhase, QueueState};
 
 use super::engine::World;
 use super::invariant::View as _;
@@ -61,17 +60,8 @@ impl World {
         let mut owners = BTreeMap::new();
         let places = self.places.iter().filter(|place| place.group_no == group);
         for process in places.filter_map(|place| place.process.as_ref()) {
-            let status = process.machine.status();
-            let groups = status
-                .groups
-                .iter()
-                .filter(|group| group.phase == GroupPhase::Running);
-            for queue in groups.flat_map(|group| &group.queues) {
-                let owns = match queue.state {
-                    QueueState::Pulling | QueueState::Held => true,
-                    QueueState::Acquiring | QueueState::Revoking | _ => false,
-                };
-                if let Some(no) = self.names.find_queue(&queue.queue).filter(|_| owns) {
+            for queue in process.machine.owned() {
+                if let Some(no) = self.names.find_queue(&queue) {
                     *owners.entry(no).or_default() += 1;
                 }
             }

@@ -48,6 +48,9 @@ const LEAVING: Duration = Duration::from_secs(5 + 5 + 3 + 1);
 /// How often a world is asked whether it rests.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How often it is while rest has to last.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
 /// How long rest must last: members learn of new queues at different times, and may share them well by chance in
 /// between.
 const AFTERGLOW: Duration = Duration::from_secs(25);
@@ -224,7 +227,8 @@ impl Story {
         let owes_rest = !self.plan.allowances.different_subscriptions;
         let mut rested: Option<Instant> = None;
         while self.world.watchers.broken.is_none() && self.world.now < until {
-            self.play_until(self.world.now + LOOK);
+            let look = if rested.is_some() { LOOK_AGAIN } else { LOOK };
+            self.play_until(self.world.now + look);
             // One that was asked to leave just before is not to be missed.
             self.start_all();
             let rests = !owes_rest || self.world.is_at_rest();

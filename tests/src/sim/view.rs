@@ -160,7 +160,7 @@ impl View for Facts<'_> {
     }
 
     fn status(&self, life: Life) -> Option<Status> {
-        self.process(life).map(|process| process.machine.status())
+        self.process(life).and_then(|process| process.machine.status())
     }
 
     fn allowances(&self) -> Allowances {

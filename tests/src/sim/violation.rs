@@ -1,3 +1,5 @@
+//! A rule that was broken, and how to see it again.
+
 use std::fmt;
 
 use rocketmq_consumer_core::time::Instant;
