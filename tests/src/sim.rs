@@ -4,8 +4,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use rocketmq_consumer_core::message::Outcome;
-//! use rocketmq_consumer_testing::sim::Sim;
+//! use rocketmq_consumer_testing::sim::{Outcome, Sim};
 //!
 //! let mut sim = Sim::seed(7).topic("orders", 4);
 //! let member = sim.consumer("billing", "orders", |_: &_| Outcome::Retry);
@@ -62,12 +61,15 @@ use rocketmq_consumer_core::ids::{MessageQueue, PeerAddr};
 use rocketmq_consumer_core::status::Status;
 use rocketmq_consumer_core::time::Instant;
 
+pub use handler::{Delivery, Handler, Handling};
+pub use rocketmq_consumer_core::message::Outcome;
+pub use seen::MemberId;
+
 use engine::World;
 use fault::Fault;
-use handler::{Delivery, Handler, Handling};
 use invariant::{Invariant, View as _};
 use network::{Way, Weather};
-use seen::{Kind, MemberId, NodeNo};
+use seen::{Kind, NodeNo};
 use violation::Violation;
 
 /// A small cluster and its consumers on virtual time.
