@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Answer, AnswerError, Done, Malformed, Request, expect_success, json_body};
+use super::{Answer, AnswerError, Done, Malformed, Request, expect_success, json_answer, json_body};
 use crate::ids::ConsumerGroup;
 use crate::wire::code::RequestCode;
 use crate::wire::command::{ExtFields, ExtWriter, Header, WriteExt};
@@ -136,20 +136,7 @@ impl Request for GroupConfigRequest {
     }
 }
 
-impl WriteExt for SubscriptionGroupConfig {
-    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
-}
-
-impl Answer for SubscriptionGroupConfig {
-    fn body(&self) -> Bytes {
-        json_body(self)
-    }
-
-    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
-        expect_success(header)?;
-        Ok(fastjson::from_slice(body)?)
-    }
-}
+json_answer!(SubscriptionGroupConfig);
 
 /// `GET_ALL_SUBSCRIPTIONGROUP_CONFIG`: the groups a broker knows. Brokers before 5.4 answer with all of
 /// them, whatever page is asked for.

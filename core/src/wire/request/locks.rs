@@ -10,10 +10,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::queue_table::queue_set;
-use super::{Answer, AnswerError, Done, Malformed, Request, expect_success, json_body};
+use super::{Done, Malformed, Request, json_answer, json_body};
 use crate::ids::{ClientId, ConsumerGroup, MessageQueue};
 use crate::wire::code::RequestCode;
-use crate::wire::command::{ExtFields, ExtWriter, Header, WriteExt};
+use crate::wire::command::{ExtFields, ExtWriter, WriteExt};
 use crate::wire::fastjson;
 
 /// Which queues to lock or unlock, and for whom.
@@ -62,20 +62,7 @@ pub struct LockAnswer {
     pub locked: BTreeSet<MessageQueue>,
 }
 
-impl WriteExt for LockAnswer {
-    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
-}
-
-impl Answer for LockAnswer {
-    fn body(&self) -> Bytes {
-        json_body(self)
-    }
-
-    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
-        expect_success(header)?;
-        Ok(fastjson::from_slice(body)?)
-    }
-}
+json_answer!(LockAnswer);
 
 /// `UNLOCK_BATCH_MQ`, two-way or one-way: gives locks back. Those of others stay, without a word.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,11 +6,10 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, AnswerError, Done, Malformed, Request, expect_success, json_body};
+use super::{Done, Malformed, Request, json_answer};
 use crate::ids::{ClientId, ConsumerGroup};
 use crate::wire::code::RequestCode;
-use crate::wire::command::{ExtFields, ExtWriter, Header, WriteExt};
-use crate::wire::fastjson;
+use crate::wire::command::{ExtFields, ExtWriter, WriteExt};
 
 /// `GET_CONSUMER_LIST_BY_GROUP`. A group without members is refused with
 /// [`SYSTEM_ERROR`](crate::wire::code::ResponseCode::SYSTEM_ERROR).
@@ -46,20 +45,7 @@ pub struct MemberList {
     pub client_ids: Vec<ClientId>,
 }
 
-impl WriteExt for MemberList {
-    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
-}
-
-impl Answer for MemberList {
-    fn body(&self) -> Bytes {
-        json_body(self)
-    }
-
-    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
-        expect_success(header)?;
-        Ok(fastjson::from_slice(body)?)
-    }
-}
+json_answer!(MemberList);
 
 /// `NOTIFY_CONSUMER_IDS_CHANGED`, from a broker and one-way: members came, went or changed their
 /// topics. The one who joins hears it too, before the answer to its heartbeat.

@@ -270,6 +270,30 @@ fn json_body<T: Serialize>(value: &T) -> Bytes {
     to_json(value).into()
 }
 
+/// Makes a type an answer whose body is its JSON and which has no fields.
+macro_rules! json_answer {
+    ($type:ident) => {
+        impl $crate::wire::command::WriteExt for $type {
+            fn write_ext(&self, _: &mut $crate::wire::command::ExtWriter<'_>) {}
+        }
+
+        impl $crate::wire::request::Answer for $type {
+            fn body(&self) -> bytes::Bytes {
+                $crate::wire::request::json_body(self)
+            }
+
+            fn decode(
+                header: &$crate::wire::command::Header<'_>,
+                body: &bytes::Bytes,
+            ) -> Result<Self, $crate::wire::request::AnswerError> {
+                $crate::wire::request::expect_success(header)?;
+                Ok($crate::wire::fastjson::from_slice(body)?)
+            }
+        }
+    };
+}
+use json_answer;
+
 /// An enum whose values are names on the wire.
 trait WireName: Sized {
     fn from_name(name: &str) -> Option<Self>;

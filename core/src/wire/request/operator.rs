@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queue_table::{offset_table, write_offsets};
 use super::{
-    Answer, AnswerError, Done, Malformed, Request, expect_success, json_body, known_name, wire_names,
+    Answer, AnswerError, Done, Malformed, Request, expect_success, json_answer, known_name, wire_names,
 };
 use crate::ids::{BrokerName, ClientId, ConsumerGroup, Topic};
 use crate::time::WallTime;
@@ -285,17 +285,4 @@ pub struct ConsumeDirectlyAnswer {
     pub spent_millis: i64,
 }
 
-impl WriteExt for ConsumeDirectlyAnswer {
-    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
-}
-
-impl Answer for ConsumeDirectlyAnswer {
-    fn body(&self) -> Bytes {
-        json_body(self)
-    }
-
-    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
-        expect_success(header)?;
-        Ok(fastjson::from_slice(body)?)
-    }
-}
+json_answer!(ConsumeDirectlyAnswer);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::heartbeat::{ConsumeFrom, ConsumeType, MessageModel, SubscriptionData};
 use super::number::{maybe_offset, maybe_time, non_negative};
 use super::queue_table::{queue_table, write_table};
-use super::{Answer, AnswerError, Malformed, Request, expect_success, json_body, known_name};
+use super::{Answer, AnswerError, Malformed, Request, expect_success, json_answer, known_name};
 use crate::ids::{ClientId, ConsumerGroup, MessageQueue, QueueOffset, Topic};
 use crate::time::WallTime;
 use crate::wire::code::RequestCode;
@@ -256,20 +256,7 @@ pub struct Connection {
     pub version: i32,
 }
 
-impl WriteExt for ConsumerConnections {
-    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
-}
-
-impl Answer for ConsumerConnections {
-    fn body(&self) -> Bytes {
-        json_body(self)
-    }
-
-    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
-        expect_success(header)?;
-        Ok(fastjson::from_slice(body)?)
-    }
-}
+json_answer!(ConsumerConnections);
 
 /// `QUERY_TOPIC_CONSUME_BY_WHO`, to a broker: who subscribes to a topic now or has stored progress in it?
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -303,17 +290,4 @@ pub struct GroupList {
     pub groups: BTreeSet<ConsumerGroup>,
 }
 
-impl WriteExt for GroupList {
-    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
-}
-
-impl Answer for GroupList {
-    fn body(&self) -> Bytes {
-        json_body(self)
-    }
-
-    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
-        expect_success(header)?;
-        Ok(fastjson::from_slice(body)?)
-    }
-}
+json_answer!(GroupList);

@@ -9,13 +9,10 @@ use alloc::string::String;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Answer, AnswerError, Done, Malformed, Request, expect_success, json_body, known_name, wire_names,
-};
+use super::{Done, Malformed, Request, json_answer, known_name, wire_names};
 use crate::ids::Topic;
 use crate::wire::code::RequestCode;
-use crate::wire::command::{ExtFields, ExtWriter, FieldError, FieldFault, Header, WriteExt};
-use crate::wire::fastjson;
+use crate::wire::command::{ExtFields, ExtWriter, FieldError, FieldFault, WriteExt};
 
 wire_names! {
     /// How many tags a message of the topic may have.
@@ -142,20 +139,7 @@ pub struct TopicConfig {
     pub write_queues: i32,
 }
 
-impl WriteExt for TopicConfig {
-    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
-}
-
-impl Answer for TopicConfig {
-    fn body(&self) -> Bytes {
-        json_body(self)
-    }
-
-    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
-        expect_success(header)?;
-        Ok(fastjson::from_slice(body)?)
-    }
-}
+json_answer!(TopicConfig);
 
 /// `DELETE_TOPIC_IN_BROKER`: deletes the topic, its queues and everybody's progress in it. Succeeds for
 /// a topic that does not exist as well.
@@ -259,17 +243,4 @@ pub struct TopicList {
     pub topics: BTreeSet<Topic>,
 }
 
-impl WriteExt for TopicList {
-    fn write_ext(&self, _: &mut ExtWriter<'_>) {}
-}
-
-impl Answer for TopicList {
-    fn body(&self) -> Bytes {
-        json_body(self)
-    }
-
-    fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
-        expect_success(header)?;
-        Ok(fastjson::from_slice(body)?)
-    }
-}
+json_answer!(TopicList);
