@@ -80,7 +80,13 @@ enum Position {
     NoneStored(QueueNo),
     /// Some question where to start was answered.
     Start,
-    Moved(QueueNo, QueueOffset),
+    /// The broker moved it: to its word, or not so far when it ends before what was asked for, since that decides
+    /// nothing about what is unfinished.
+    Moved {
+        queue: QueueNo,
+        least: QueueOffset,
+        to: QueueOffset,
+    },
 }
 
 /// See the module.
@@ -174,10 +180,8 @@ impl RefConsumer {
         let book = &mut tenure.data;
         if tenure.epoch != pull.epoch || book.serial != pull.serial || next < pull.asked {
             if status == PullStatus::OffsetMoved && tenure.epoch == pull.epoch {
-                self.positions.push(Position::Moved(pull.queue, next));
-                // A broker that ends before what was asked for decides nothing about what is unfinished.
-                let (least, _) = book.lowest();
-                self.positions.push(Position::Moved(pull.queue, next.min(least)));
+                let moved = moved(pull.queue, book, next);
+                self.positions.push(moved);
             }
             return;
         }
@@ -192,9 +196,8 @@ impl RefConsumer {
             }
             PullStatus::NotFound | PullStatus::RetryImmediately => book.next = next,
             PullStatus::OffsetMoved => {
-                self.positions.push(Position::Moved(pull.queue, next));
-                let (least, _) = book.lowest();
-                self.positions.push(Position::Moved(pull.queue, next.min(least)));
+                let moved = moved(pull.queue, book, next);
+                self.positions.push(moved);
             }
         }
     }
@@ -231,7 +234,8 @@ impl RefConsumer {
     ) -> Result<(), Broken> {
         let positions = &self.positions;
         let fits = positions.iter().any(|position| match *position {
-            Position::Stored(of, offset) | Position::Moved(of, offset) => of == queue && offset == from,
+            Position::Stored(of, offset) => of == queue && offset == from,
+            Position::Moved { queue: of, least, to } => of == queue && (least..=to).contains(&from),
             Position::NoneStored(of) => of == queue,
             Position::Start => true,
         });
@@ -390,23 +394,32 @@ impl RefConsumer {
         None
     }
 
-    fn left(&self, life: Life, view: &dyn View) -> Result<(), Broken> {
-        if self.obstructed.contains(&life) {
+    /// A member that leaves gives a queue up before its handlers must have ended, so they have: everything they
+    /// finished should have been committed.
+    fn given_up(
+        &mut self,
+        at: Instant,
+        life: Life,
+        (queue, epoch): (QueueNo, Epoch),
+        view: &dyn View,
+    ) -> Result<(), Broken> {
+        let ours = self.tenures.alive(life).filter(|alive| alive.is_ours());
+        let leaving = ours.and_then(|alive| alive.leaving);
+        if leaving.is_none_or(|(_, until)| at >= until) || self.obstructed.contains(&life) {
             return Ok(());
         }
-        for (queue, tenure) in self
-            .tenures
-            .of_life(life)
-            .filter(|(_, tenure)| tenure.revoked_at.is_none())
-        {
-            let (least, _) = tenure.data.lowest();
-            if !tenure.data.gave_up && tenure.data.committed < Some(least) {
-                return Err(Broken(format!(
-                    "{life:?} leaves {} with {:?} committed; everything below {least} is finished",
-                    view.queue(queue),
-                    tenure.data.committed
-                )));
-            }
+        let mut tenures = self.tenures.of(life, queue).iter();
+        let tenure = tenures.find(|tenure| tenure.epoch == epoch && tenure.revoked_at.is_none());
+        let Some(book) = tenure.map(|tenure| &tenure.data).filter(|book| book.is_known()) else {
+            return Ok(());
+        };
+        let (least, _) = book.lowest();
+        if book.committed < Some(least) {
+            return Err(Broken(format!(
+                "{life:?} leaves {} with {:?} committed; everything below {least} is finished",
+                view.queue(queue),
+                book.committed
+            )));
         }
         Ok(())
     }
@@ -455,10 +468,8 @@ impl Invariant for RefConsumer {
         {
             self.settled(life, run, offset, verdict);
         }
-        if let Deed::Left(report) = deed
-            && !report.timed_out
-        {
-            self.left(life, view)?;
+        if let Deed::Revoked { queue, epoch, .. } = deed {
+            self.given_up(seen.at, life, (queue, epoch), view)?;
         }
         self.tenures.see(seen.at, life, &deed);
         if let Deed::Begun { kind: Kind::Ours, .. } = deed {
@@ -511,6 +522,12 @@ impl Invariant for RefConsumer {
         }
         Ok(())
     }
+}
+
+/// Where a moved queue may go on.
+fn moved(queue: QueueNo, book: &Book, to: QueueOffset) -> Position {
+    let least = book.lowest().0.min(to);
+    Position::Moved { queue, least, to }
 }
 
 /// What may keep a member that leaves from committing all it wants to.

@@ -185,9 +185,10 @@ impl Invariant for NoCommitAfterStaleEpoch {
                 if let Err(why) = judged
                     && !is_late
                 {
-                    let queue = queue.map(|queue| view.queue(queue));
+                    let queue =
+                        queue.map_or_else(|| "a message".into(), |queue| view.queue(queue).to_string());
                     return Err(Broken(format!(
-                        "{life:?} {what} {queue:?}, which it {why}: {ask:?}"
+                        "{life:?} {what} {queue}, which it {why}: {ask:?}"
                     )));
                 }
             }
