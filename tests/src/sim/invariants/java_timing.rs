@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rocketmq_consumer_core::ids::QueueOffset;
+use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::ResponseCode;
 
@@ -27,9 +27,9 @@ const HOLD: Duration = Duration::from_secs(15);
 #[derive(Debug, Default)]
 pub(super) struct JavaTiming {
     tenures: Tenures<()>,
-    pulls: Requests<QueueNo>,
-    /// When the next pull may come.
-    earliest: BTreeMap<(Life, QueueNo), Instant>,
+    pulls: Requests<(QueueNo, Epoch)>,
+    /// The newest ownership, and when its next pull may come.
+    earliest: BTreeMap<(Life, QueueNo), (Epoch, Instant)>,
 }
 
 impl JavaTiming {
@@ -41,10 +41,10 @@ impl JavaTiming {
             return Ok(());
         };
         let name = view.queue(queue);
-        if let Some(earliest) = self
+        if let Some((_, earliest)) = self
             .earliest
             .get(&(life, queue))
-            .filter(|earliest| at < **earliest)
+            .filter(|(_, earliest)| at < *earliest)
         {
             return Err(Broken(format!(
                 "{life:?} (Java) pulls {name} at {at:?}, before {earliest:?}"
@@ -76,8 +76,8 @@ impl Invariant for JavaTiming {
             return Ok(());
         }
         match deed {
-            Deed::Assigned { queue, .. } => {
-                self.earliest.insert((life, queue), seen.at + FIRST_PULL);
+            Deed::Assigned { queue, epoch, .. } => {
+                self.earliest.insert((life, queue), (epoch, seen.at + FIRST_PULL));
             }
             Deed::Asked {
                 conn,
@@ -88,7 +88,9 @@ impl Invariant for JavaTiming {
             } => match ask {
                 Ask::Pull { queue, .. } => {
                     self.pull(seen.at, life, ask, view)?;
-                    self.pulls.asked(life, conn, opaque, queue);
+                    if let Some((epoch, _)) = self.earliest.get(&(life, queue)) {
+                        self.pulls.asked(life, conn, opaque, (queue, *epoch));
+                    }
                 }
                 Ask::Commit { queue, .. } if !oneway => {
                     let queue = view.queue(queue);
@@ -97,15 +99,18 @@ impl Invariant for JavaTiming {
                 _ => {}
             },
             Deed::Answered { conn, opaque, answer } => {
-                if let Some(queue) = self.pulls.answered(life, conn, opaque)
+                // What an earlier ownership is told holds the present one up in no way.
+                if let Some((queue, epoch)) = self.pulls.answered(life, conn, opaque)
                     && let Answer::Refused(code) = answer
+                    && let Some(next) = self.earliest.get_mut(&(life, queue))
+                    && next.0 == epoch
                 {
                     let pause = if code == ResponseCode::FLOW_CONTROL {
                         AFTER_FLOW_CONTROL
                     } else {
                         AFTER_ERROR
                     };
-                    self.earliest.insert((life, queue), seen.at + pause);
+                    next.1 = seen.at + pause;
                 }
             }
             _ => {}
@@ -147,6 +152,14 @@ mod tests {
             refused().at(2_000 + pause - 1).pull(100, None).breaks("before");
             refused().at(2_000 + pause).pull(100, None).legal();
         }
+    }
+
+    #[test]
+    fn what_an_earlier_ownership_is_told_does_not_hold_up_the_present_one() {
+        let mut bench = bench();
+        bench.at(2_000).pull(100, None).at(2_100).assign(2, 100);
+        bench.at(2_500).answer_last(Answer::Refused(ResponseCode::SYSTEM_ERROR));
+        bench.at(2_600).pull(100, None).legal();
     }
 
     #[test]
