@@ -158,7 +158,9 @@ mod tests {
     fn what_an_earlier_ownership_is_told_does_not_hold_up_the_present_one() {
         let mut bench = bench();
         bench.at(2_000).pull(100, None).at(2_100).assign(2, 100);
-        bench.at(2_500).answer_last(Answer::Refused(ResponseCode::SYSTEM_ERROR));
+        bench
+            .at(2_500)
+            .answer_last(Answer::Refused(ResponseCode::SYSTEM_ERROR));
         bench.at(2_600).pull(100, None).legal();
     }
 

@@ -6,14 +6,14 @@
 //! sent back is not sent back again.
 //!
 //! Legal all the same: the same message in another ownership, or from the retry topic (that is another copy);
-//! a second send back when the answer to the first one was lost or came after its deadline; and a delivery again
+//! a second send back when the answer to the first one was lost or may have come after its deadline; and a delivery again
 //! here, counted as one more attempt, when sending back has failed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rocketmq_consumer_core::event::Verdict;
-use rocketmq_consumer_core::ids::{Epoch, PhysicalOffset, QueueOffset};
+use rocketmq_consumer_core::ids::{ConnId, Epoch, PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::time::Instant;
 
@@ -47,7 +47,8 @@ struct Back {
     queue: QueueNo,
     epoch: Epoch,
     offset: QueueOffset,
-    at: Instant,
+    /// When; `None` if it may have waited for its link, so that nobody sees how much of its time was left.
+    at: Option<Instant>,
 }
 
 /// See the module.
@@ -55,6 +56,8 @@ struct Back {
 pub(super) struct OneOutcomePerMessageAndAttempt {
     tenures: Tenures<Account>,
     backs: Requests<Back>,
+    /// The link that came up last, and when.
+    up: Option<(Life, ConnId, Instant)>,
 }
 
 impl OneOutcomePerMessageAndAttempt {
@@ -149,6 +152,7 @@ impl OneOutcomePerMessageAndAttempt {
                 State::Out | State::Failed => {
                     *state = State::Failed;
                     let epoch = tenure.epoch;
+                    let at = (self.up != Some((life, conn, at))).then_some(at);
                     let back = Back {
                         queue,
                         epoch,
@@ -182,13 +186,16 @@ impl Invariant for OneOutcomePerMessageAndAttempt {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
+        if let Deed::Connected { conn, .. } = deed {
+            self.up = Some((life, conn, seen.at));
+        }
         self.settle(life, &deed);
         self.tenures.see(seen.at, life, &deed);
         self.backs.see(life, &deed, |_| {});
         if let Deed::Answered { conn, opaque, answer } = deed
             && let Some(back) = self.backs.answered(life, conn, opaque)
             && matches!(answer, Answer::Done)
-            && seen.at <= back.at + PROMPT
+            && back.at.is_some_and(|at| seen.at <= at + PROMPT)
         {
             let mut tenures = self.tenures.of(life, back.queue).iter_mut();
             let tenure = tenures.find(|tenure| tenure.epoch == back.epoch);
@@ -269,6 +276,14 @@ mod tests {
             .settle(1, 100, retry())
             .send_back(100)
             .at(6_000)
+            .answer_last(Answer::Done)
+            .send_back(100)
+            .legal();
+        // It waited for its link, and nobody sees for how long.
+        bench()
+            .settle(1, 100, retry())
+            .connected()
+            .send_back(100)
             .answer_last(Answer::Done)
             .send_back(100)
             .legal();
