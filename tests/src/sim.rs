@@ -49,6 +49,7 @@ mod rest;
 pub mod seen;
 pub mod swarm;
 pub mod trace;
+pub mod trouble;
 mod view;
 pub mod violation;
 
@@ -263,6 +264,7 @@ impl Sim {
         let (at, rule, what) = self.world.watchers.broken.clone()?;
         Some(Violation {
             seed: self.seed,
+            troubles: None,
             at,
             rule,
             what,

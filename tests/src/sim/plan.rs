@@ -18,12 +18,15 @@ use super::habits::Habits;
 use super::invariant::Allowances;
 use super::network::{Way, Weather};
 use super::seen::{Kind, MemberId, NodeNo};
+use super::trouble::{Trouble, Troubles};
 
 /// A world and its story.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Where it came from.
     pub seed: u64,
+    /// What was allowed to go wrong.
+    pub troubles: Troubles,
     /// The cluster, its topics included.
     pub cluster: ClusterConfig,
     /// The network at the beginning and after everything was mended.
@@ -68,48 +71,6 @@ pub enum Step {
     Produce(Topic, u32),
 }
 
-/// Kinds of faults that a seed switches on or off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Trouble {
-    Disconnect,
-    Cut,
-    Weather,
-    Stall,
-    Crash,
-    Leave,
-    BrokerCrash,
-    NameServer,
-    Failover,
-    LostAnswer,
-    LateAnswer,
-    Refusal,
-    Notification,
-    Queues,
-    StaleRoutes,
-    Clocks,
-    Handlers,
-}
-
-const TROUBLES: [Trouble; 17] = [
-    Trouble::Disconnect,
-    Trouble::Cut,
-    Trouble::Weather,
-    Trouble::Stall,
-    Trouble::Crash,
-    Trouble::Leave,
-    Trouble::BrokerCrash,
-    Trouble::NameServer,
-    Trouble::Failover,
-    Trouble::LostAnswer,
-    Trouble::LateAnswer,
-    Trouble::Refusal,
-    Trouble::Notification,
-    Trouble::Queues,
-    Trouble::StaleRoutes,
-    Trouble::Clocks,
-    Trouble::Handlers,
-];
-
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -125,7 +86,14 @@ impl Plan {
     /// Draws the world of a seed.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        Painter::new(seed).plan()
+        Self::draw_with(seed, Troubles::ALL)
+    }
+
+    /// Draws the world of a seed in which only these kinds of trouble happen: another world than without the
+    /// restriction, but the same each time.
+    #[must_use]
+    pub fn draw_with(seed: u64, troubles: Troubles) -> Self {
+        Painter::new(seed, troubles).plan()
     }
 
     /// Things that are done to this world, repairs not counted.
@@ -140,6 +108,7 @@ impl Plan {
 
 struct Painter {
     seed: u64,
+    troubles: Troubles,
     dice: Dice,
     cluster: ClusterConfig,
     members: Vec<MemberPlan>,
@@ -151,12 +120,13 @@ struct Painter {
 }
 
 impl Painter {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, troubles: Troubles) -> Self {
         // Neighbouring seeds are not to have neighbouring worlds.
         let mut dice = Dice::new(seed ^ 0x5EED_0F0F_5EED_0F0F);
         let cluster = draw_cluster(&mut dice);
         Self {
             seed,
+            troubles,
             safety: dice.time(secs(240)..secs(320)),
             dice,
             cluster,
@@ -176,6 +146,7 @@ impl Painter {
         let delays = self.cluster.settings.delay_levels.iter().max().copied();
         Plan {
             seed: self.seed,
+            troubles: self.troubles,
             weather,
             longest_delay: delays.unwrap_or_default() + DELIVERY_DEADLINE_MAX + secs(10),
             cluster: self.cluster,
@@ -200,10 +171,11 @@ impl Painter {
         let groups = if self.dice.chance(15) { 2 } else { 1 };
         let members = *self.dice.pick(&[2, 2, 3, 3, 3, 4, 5, 6]);
         let settings: Vec<GroupConfig> = (0..groups).map(|group| self.draw_group(group)).collect();
-        let equal_ids = members > groups + 1 && self.dice.chance(4);
-        let different = members > groups + 1 && self.dice.chance(4);
+        let equal_ids = members > groups + 1 && self.dice.chance(4) && self.troubles.has(Trouble::Twins);
+        let different =
+            members > groups + 1 && self.dice.chance(4) && self.troubles.has(Trouble::Subscriptions);
         let habits = self.draw_habits();
-        let mixed = !equal_ids && self.dice.chance(30);
+        let mixed = !equal_ids && self.dice.chance(30) && self.troubles.has(Trouble::Java);
         if mixed {
             // A slave whose master is back says "again, at once, from the master", and a Java client that has not
             // heard of the master's return asks the slave again, a few hundred times a second for up to 30 s.
@@ -305,7 +277,7 @@ impl Painter {
             lane: self.dice.time(Duration::ZERO..ms(20)),
             ..Habits::GOOD
         };
-        if self.dice.chance(50) {
+        if self.dice.chance(50) && self.troubles.has(Trouble::Handlers) {
             habits.fails = self.dice.number(0..50);
             habits.panics = self.dice.number(0..10);
             habits.fails_with_delay = self.dice.number(0..20);
@@ -358,9 +330,14 @@ impl Painter {
     }
 
     fn draw_faults(&mut self) {
-        let mut on: Vec<Trouble> = TROUBLES.into_iter().filter(|_| self.dice.chance(60)).collect();
+        let allowed: Vec<Trouble> = self.troubles.kinds().filter(|kind| kind.is_done()).collect();
+        if allowed.is_empty() {
+            return;
+        }
+        let mut on = allowed.clone();
+        on.retain(|_| self.dice.chance(60));
         if on.is_empty() {
-            on.push(Trouble::Handlers);
+            on = allowed;
         }
         // One kind may be taken to its extreme.
         if self.dice.chance(30) {
@@ -481,6 +458,8 @@ impl Painter {
                 self.add(at, Fault::Handlers(member, bad));
                 self.add(at + lasts, Fault::Handlers(member, good));
             }
+            // They are drawn with the members.
+            Trouble::Java | Trouble::Twins | Trouble::Subscriptions => {}
         }
     }
 

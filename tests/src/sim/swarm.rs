@@ -15,6 +15,8 @@
 //!   share queues with some that do not want them. Nothing can be demanded of which messages come; the rules of
 //!   the safety phase and the way out are.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -34,6 +36,7 @@ use super::invariant::{Broken, Invariant};
 use super::plan::{Plan, Step};
 use super::report::Report;
 use super::seen::{Upheaval, What};
+use super::trouble::Troubles;
 use super::violation::Violation;
 
 /// How long a world may take to come to rest after everything was mended, its longest delay not counted.
@@ -60,7 +63,34 @@ const AFTERGLOW: Duration = Duration::from_secs(25);
 /// # Errors
 /// The first rule that was broken.
 pub fn run(seed: u64, rules: fn() -> Vec<Box<dyn Invariant>>) -> Result<Report, Box<Violation>> {
-    Story::new(Plan::draw(seed), rules()).run()
+    play(Plan::draw(seed), rules())
+}
+
+/// Runs a world that was drawn before.
+///
+/// # Errors
+/// The first rule that was broken. A panic breaks one too.
+pub fn play(plan: Plan, rules: Vec<Box<dyn Invariant>>) -> Result<Report, Box<Violation>> {
+    let mut story = Story::new(plan, rules);
+    let told = catch_unwind(AssertUnwindSafe(|| story.run()));
+    // After a panic nothing is asked of the world but what time it is.
+    told.unwrap_or_else(|panic| {
+        let words = Broken(format!("panicked: {}", words_of(&*panic)));
+        Err(Box::new(story.violation(story.world.now, "never_panics", words)))
+    })
+}
+
+/// What a panic said.
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let owned = || panic.downcast_ref::<String>().map(String::as_str);
+    let words = panic.downcast_ref::<&str>().copied().or_else(owned);
+    words.unwrap_or("no words")
+}
+
+/// How many worlds [`run_many`] runs at once.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Runs many seeds on all cores. Reports come in the order of their seeds; of violations, the lowest seed's.
@@ -74,18 +104,28 @@ pub fn run_many(
     rules: fn() -> Vec<Box<dyn Invariant>>,
     progress: &(dyn Fn(&Report) + Sync),
 ) -> Result<Vec<Report>, Box<Violation>> {
+    run_many_with(seeds, Troubles::ALL, rules, progress)
+}
+
+/// As [`run_many`], in worlds in which only these kinds of trouble happen.
+///
+/// # Errors
+/// A violation, if there was one. No further seeds are begun then.
+pub fn run_many_with(
+    seeds: std::ops::Range<u64>,
+    troubles: Troubles,
+    rules: fn() -> Vec<Box<dyn Invariant>>,
+    progress: &(dyn Fn(&Report) + Sync),
+) -> Result<Vec<Report>, Box<Violation>> {
     let next = AtomicU64::new(seeds.start);
     let found: Mutex<(Vec<Report>, Option<Box<Violation>>)> = Mutex::default();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Past the last seed nothing is counted: the last one may be the greatest number there is.
+    let advance = |seed| (seed < seeds.end).then_some(seed + 1);
     std::thread::scope(|scope| {
-        for _ in 0..cores {
+        for _ in 0..cores() {
             scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
-                        return;
-                    }
-                    let outcome = run(seed, rules);
+                while let Ok(seed) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, advance) {
+                    let outcome = play(Plan::draw_with(seed, troubles), rules());
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     match outcome {
                         Ok(report) => {
@@ -144,7 +184,7 @@ impl Story {
         }
     }
 
-    fn run(mut self) -> Result<Report, Box<Violation>> {
+    fn run(&mut self) -> Result<Report, Box<Violation>> {
         let healed_at = Instant::ZERO + self.plan.safety;
         self.play_until(healed_at);
         self.heal();
@@ -292,6 +332,7 @@ impl Story {
         });
         Violation {
             seed: self.plan.seed,
+            troubles: Some(self.plan.troubles),
             at,
             rule,
             what,
