@@ -20,6 +20,7 @@ mod output;
 mod produce;
 mod settings;
 mod signals;
+mod simulate;
 mod talk;
 #[cfg(test)]
 mod testing;
@@ -69,6 +70,7 @@ fn run(cli: &Cli, settings: Settings, clock: Clock, talk: Talk) -> Result<Exit, 
         Command::Allocate(args) => allocate::run(args, talk),
         Command::Broker(args) => broker::run(args, talk),
         Command::Demo => demo::run(settings, clock),
+        Command::Simulate(args) => simulate::run(args, cli.global.verbose > 0, clock, talk),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man => manual::man(),
     }

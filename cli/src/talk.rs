@@ -86,6 +86,11 @@ impl Talk {
         Self { level, format }
     }
 
+    /// How lines are written.
+    pub(crate) const fn format(self) -> LogFormat {
+        self.format
+    }
+
     /// Whether a line of this level is said at all.
     pub(crate) fn says(self, level: Level) -> bool {
         level <= self.level

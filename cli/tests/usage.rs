@@ -26,7 +26,7 @@ fn nothing_to_do_shows_help_and_is_a_usage_error() {
 #[test]
 fn verbs_and_flags_that_do_not_work_yet_are_not_there() {
     for verb in [
-        "groups", "topics", "offset", "dlq", "doctor", "simulate", "record", "replay", "top",
+        "groups", "topics", "offset", "dlq", "doctor", "record", "replay", "top",
     ] {
         assert!(refused(&[verb]).contains("unrecognized subcommand"), "{verb}");
     }
@@ -220,6 +220,7 @@ fn packages_get_completions_and_a_manual() {
         "rocketcat-produce",
         "rocketcat-lag",
         "rocketcat-broker",
+        "rocketcat-simulate",
         "rocketcat-decode-frame",
         "rocketcat-allocate",
     ] {
