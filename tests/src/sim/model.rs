@@ -68,7 +68,8 @@ enum Question {
         queue: QueueNo,
         epoch: Epoch,
         offset: QueueOffset,
-        at: Instant,
+        /// When; `None` if it may have waited for its link.
+        at: Option<Instant>,
     },
 }
 
@@ -152,7 +153,7 @@ impl RefConsumer {
                 let Some(tenure) = tenures.find(|tenure| tenure.epoch == epoch) else {
                     return;
                 };
-                if at <= asked + PROMPT {
+                if asked.is_some_and(|asked| at <= asked + PROMPT) {
                     tenure.data.finish(offset);
                 } else {
                     tenure.data.set(offset, State::Unsure);
@@ -370,6 +371,7 @@ impl RefConsumer {
         (node, physical): (NodeNo, PhysicalOffset),
         view: &dyn View,
     ) -> Option<Question> {
+        let at = (!self.connected).then_some(at);
         let of_life = self.tenures.of_life(life).map(|(queue, _)| queue);
         let at_home: Vec<QueueNo> = of_life
             .filter(|queue| self.tenures.is_home(node, *queue, view))
