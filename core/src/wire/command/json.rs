@@ -1,6 +1,9 @@
 //! The JSON form of a header. Two passes over the same members: a strict one, which is what every
 //! Java, C++ and Go peer writes and which borrows all its text, and, only if that fails, one that
-//! takes what fastjson takes.
+//! takes what fastjson takes. Before them comes a quick look that knows nothing but the usual case
+//! ([`plain`]) and gives the same answer where it gives one.
+
+mod plain;
 
 use alloc::borrow::Cow;
 use core::fmt;
@@ -13,12 +16,16 @@ use super::ext::ExtFields;
 use super::header::{Header, HeaderError, Language};
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Header<'_>, HeaderError> {
-    let strict = core::str::from_utf8(bytes)
-        .ok()
-        .and_then(|text| serde_json::from_str::<Strict<'_>>(text).ok());
-    match strict {
-        Some(Strict(header)) => Ok(header),
-        None => lenient(bytes),
+    let Ok(text) = core::str::from_utf8(bytes) else {
+        return lenient(bytes);
+    };
+    let mut header = unstated();
+    if plain::read(text, &mut header).is_some() {
+        return Ok(header);
+    }
+    match serde_json::from_str(text) {
+        Ok(Strict(header)) => Ok(header),
+        Err(_) => lenient(bytes),
     }
 }
 
@@ -258,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_passes_agree_on_what_peers_write(
+        fn all_passes_agree_on_what_peers_write(
             code in any::<i32>(),
             flag in any::<i32>(),
             language in prop::sample::select(["JAVA", "go", "RUST", "KLINGON"].to_vec()),
@@ -271,8 +278,16 @@ mod tests {
                 r#"{{"code":{code},"extFields":{{{}}},"flag":{flag},"language":"{language}","remark":{remark},"other":[{{"x":1}}]}}"#,
                 fields.join(",")
             );
+            let usual = text.replace(r#","other":[{"x":1}]"#, "");
             let Strict(strict) = serde_json::from_str(&text).unwrap();
-            prop_assert_eq!(lenient(text.as_bytes()).unwrap(), strict);
+            prop_assert_eq!(&lenient(text.as_bytes()).unwrap(), &strict);
+            let mut looked = unstated();
+            if plain::read(&usual, &mut looked).is_some() {
+                prop_assert_eq!(&looked, &strict);
+            } else {
+                let is_unusual = usual.contains('\\') || usual.contains("null");
+                prop_assert!(is_unusual, "{}", usual);
+            }
         }
     }
 }
