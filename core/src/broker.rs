@@ -246,7 +246,11 @@ impl BrokerState {
     fn on_wakeup(&mut self) {
         while let Some(work) = self.post.take_due(self.now) {
             match work {
-                Work::Serve { conn, frame } => self.serve(conn, &frame, Effect::Pass),
+                Work::Serve { conn, frame } => {
+                    if let Ok(header) = Header::of(&frame) {
+                        self.serve(conn, &frame, &header, Effect::Pass);
+                    }
+                }
                 Work::Send { conn, frame } if self.links.get(conn).is_some() => self.post.send(conn, frame),
                 Work::Send { .. } => {}
             }
@@ -327,17 +331,17 @@ impl BrokerState {
         }
         let node = &self.nodes[link.node.0];
         let effect = self.post.decide(&node.addr, RequestCode(header.code));
-        self.serve(conn, frame, effect);
+        self.serve(conn, frame, &header, effect);
     }
 
     /// Serves a request under the effect of a rule.
-    fn serve(&mut self, conn: ConnId, frame: &Frame, effect: Effect) {
-        let (Some(link), Ok(header)) = (self.links.get(conn), Header::of(frame)) else {
+    fn serve(&mut self, conn: ConnId, frame: &Frame, header: &Header<'_>, effect: Effect) {
+        let Some(link) = self.links.get(conn) else {
             return;
         };
         let (key, from) = (link.node, link.from);
         let asked = |fate| Asked {
-            header: &header,
+            header,
             body: &frame.body,
             to: Asker {
                 conn,
