@@ -97,10 +97,15 @@ name! {
 /// order. UTF-8 byte order differs from it for characters beyond U+FFFF.
 #[must_use]
 pub fn java_order(left: &str, right: &str) -> Ordering {
-    if left.is_ascii() && right.is_ascii() {
-        return left.as_bytes().cmp(right.as_bytes());
+    let mut pairs = left.bytes().zip(right.bytes());
+    match pairs.find(|(left, right)| left != right) {
+        // Characters beyond U+FFFF begin with 0xF0 and more; as surrogates they come before those that begin
+        // with 0xEE and 0xEF. Everywhere else the bytes are in the order of the code units.
+        Some((0xF0.., 0xEE | 0xEF)) => Ordering::Less,
+        Some((0xEE | 0xEF, 0xF0..)) => Ordering::Greater,
+        Some((left, right)) => left.cmp(&right),
+        None => left.len().cmp(&right.len()),
     }
-    left.encode_utf16().cmp(right.encode_utf16())
 }
 
 /// Index of a queue within one topic of one broker.
@@ -321,6 +326,8 @@ pub enum StoreKind {
 mod tests {
     use alloc::string::ToString as _;
 
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -330,6 +337,17 @@ mod tests {
         // A surrogate pair starts below U+FF5E although its code point is higher.
         assert!(ClientId::from("😀") < ClientId::from("～"));
         assert!(BrokerName::from("broker-10") < BrokerName::from("broker-2"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_is_that_of_code_units(
+            left in "[a\u{7f}\u{e9}\u{d7ff}\u{e000}\u{ffff}\u{10000}\u{10ffff}]{0,4}",
+            right in "[a\u{7f}\u{e9}\u{d7ff}\u{e000}\u{ffff}\u{10000}\u{10ffff}]{0,4}",
+        ) {
+            let by_units = left.encode_utf16().cmp(right.encode_utf16());
+            prop_assert_eq!(java_order(&left, &right), by_units);
+        }
     }
 
     #[test]
