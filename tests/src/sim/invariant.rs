@@ -1,6 +1,8 @@
 //! What must hold whatever happens: one rule, fed with everything that is seen.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::ids::{ConsumerGroup, MessageQueue, QueueOffset};
@@ -37,6 +39,25 @@ pub trait Invariant {
     /// When something is left that must not be.
     fn at_end(&mut self, _now: Instant, _view: &dyn View) -> Result<(), Broken> {
         Ok(())
+    }
+}
+
+/// A rule whose account another rule reads.
+impl<I: Invariant> Invariant for Rc<RefCell<I>> {
+    fn name(&self) -> &'static str {
+        self.borrow().name()
+    }
+
+    fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
+        self.borrow_mut().see(seen, view)
+    }
+
+    fn at_rest(&mut self, now: Instant, view: &dyn View) -> Result<(), Broken> {
+        self.borrow_mut().at_rest(now, view)
+    }
+
+    fn at_end(&mut self, now: Instant, view: &dyn View) -> Result<(), Broken> {
+        self.borrow_mut().at_end(now, view)
     }
 }
 

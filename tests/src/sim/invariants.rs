@@ -35,15 +35,19 @@ pub(in crate::sim) mod bench;
 pub(in crate::sim) mod requests;
 pub(in crate::sim) mod tenures;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::invariant::Invariant;
 use super::model::RefConsumer;
 
 /// Every rule, and the reference model, for one world.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Invariant>> {
+    let model = Rc::<RefCell<RefConsumer>>::default();
     vec![
-        Box::new(RefConsumer::default()),
-        Box::new(flow_limits::FlowLimits::default()),
+        Box::new(Rc::clone(&model)),
+        Box::new(flow_limits::FlowLimits::new(model)),
         Box::new(commit_never_passes_unfinished::CommitNeverPassesUnfinished::default()),
         Box::new(commit_never_regresses_within_an_epoch::CommitNeverRegresses::default()),
         Box::new(no_commit_after_stale_epoch::NoCommitAfterStaleEpoch::default()),

@@ -105,8 +105,8 @@ pub(in crate::sim) struct RefConsumer {
 
 impl RefConsumer {
     /// What is known of the ownership that counts now.
-    pub(in crate::sim) fn book(&mut self, life: Life, queue: QueueNo) -> Option<&Book> {
-        self.tenures.newest(life, queue).map(|tenure| &tenure.data)
+    pub(in crate::sim) fn book(&self, life: Life, queue: QueueNo) -> Option<&Book> {
+        self.tenures.newest_ref(life, queue).map(|tenure| &tenure.data)
     }
 
     /// All ownerships of a life that last.

@@ -42,6 +42,16 @@ impl Alive {
     pub(in crate::sim) const fn is_ours(&self) -> bool {
         matches!(self.kind, Kind::Ours)
     }
+
+    /// Something is seen for the first time since the last step was over.
+    fn begin_step(&mut self, at: Instant) {
+        self.step_is_over = false;
+        self.is_wakeup = false;
+        self.late_now = at.saturating_since(self.wake_at.unwrap_or(at));
+        if self.leaving.is_some() {
+            self.late = self.late.max(self.late_now);
+        }
+    }
 }
 
 /// Who owns what: the account that most rules begin with.
@@ -49,23 +59,76 @@ impl Alive {
 /// A member may have two ownerships of one queue for a while: the old one waits for its last acknowledgement
 /// while the new one is pulled already. Requests name the queue and not the ownership, so a rule about requests
 /// is broken only if it is broken for every one of them.
+///
+/// Every rule that keeps one is shown every deed of a world, so finding the life that did it is one index.
 #[derive(Debug)]
 pub(in crate::sim) struct Tenures<T> {
-    lives: BTreeMap<Life, Alive>,
-    queues: BTreeMap<(Life, QueueNo), Vec<Tenure<T>>>,
-    /// Runs that are out: their queue and ownership, and how many messages are not settled.
-    runs: BTreeMap<(Life, ConsumeId), (QueueNo, Epoch, u32)>,
+    /// By the number of the life; `None` for one that is over, or never showed its beginning.
+    lives: Vec<Option<Household<T>>>,
     /// A queue of each node's broker.
     homes: BTreeMap<NodeNo, QueueNo>,
+}
+
+/// What is known of one process.
+#[derive(Debug)]
+struct Household<T> {
+    alive: Alive,
+    queues: BTreeMap<QueueNo, Vec<Tenure<T>>>,
+    /// Runs that are out: their queue and ownership, and how many messages are not settled.
+    runs: BTreeMap<ConsumeId, (QueueNo, Epoch, u32)>,
 }
 
 impl<T> Default for Tenures<T> {
     fn default() -> Self {
         Self {
-            lives: BTreeMap::new(),
+            lives: Vec::new(),
+            homes: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T> Household<T> {
+    fn new(alive: Alive) -> Self {
+        Self {
+            alive,
             queues: BTreeMap::new(),
             runs: BTreeMap::new(),
-            homes: BTreeMap::new(),
+        }
+    }
+
+    fn newest(&self, queue: QueueNo) -> Option<&Tenure<T>> {
+        let tenures = self.queues.get(&queue)?;
+        tenures.last().filter(|tenure| tenure.revoked_at.is_none())
+    }
+
+    fn settled(&mut self, run: ConsumeId) {
+        if let Some((.., left)) = self.runs.get_mut(&run) {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.runs.remove(&run);
+            }
+        }
+    }
+
+    fn withdrawn(&mut self, at: Instant, run: ConsumeId) {
+        if self.alive.leaving.is_some() {
+            return;
+        }
+        let Some(&(queue, epoch, _)) = self.runs.get(&run) else {
+            return;
+        };
+        let tenures = self.queues.get_mut(&queue).into_iter().flatten();
+        for tenure in tenures.filter(|tenure| tenure.epoch == epoch) {
+            tenure.revoked_at.get_or_insert(at);
+        }
+    }
+
+    fn end(&mut self, queue: QueueNo, epoch: Epoch) {
+        if let Some(tenures) = self.queues.get_mut(&queue) {
+            tenures.retain(|tenure| tenure.epoch != epoch);
+            if tenures.is_empty() {
+                self.queues.remove(&queue);
+            }
         }
     }
 }
@@ -73,71 +136,9 @@ impl<T> Default for Tenures<T> {
 impl<T: Default> Tenures<T> {
     /// Takes what was seen. An ownership that ends is gone when this returns.
     pub(in crate::sim) fn see(&mut self, at: Instant, life: Life, deed: &Deed<'_>) {
-        if let Some(alive) = self.lives.get_mut(&life).filter(|alive| alive.step_is_over) {
-            alive.step_is_over = false;
-            alive.is_wakeup = false;
-            alive.late_now = at.saturating_since(alive.wake_at.unwrap_or(at));
-            if alive.leaving.is_some() {
-                alive.late = alive.late.max(alive.late_now);
-            }
-        }
         match *deed {
-            Deed::Begun { kind, group, .. } => {
-                let alive = Alive {
-                    kind,
-                    group,
-                    leaving: None,
-                    wake_at: None,
-                    woken_at: at,
-                    late: Duration::ZERO,
-                    late_now: Duration::ZERO,
-                    is_wakeup: false,
-                    step_is_over: false,
-                };
-                self.lives.insert(life, alive);
-            }
-            Deed::AskedToLeave { drain } => {
-                if let Some(alive) = self.lives.get_mut(&life) {
-                    alive.leaving.get_or_insert((at, at + drain));
-                }
-            }
-            Deed::Woken => {
-                if let Some(alive) = self.lives.get_mut(&life) {
-                    alive.woken_at = at;
-                    alive.is_wakeup = true;
-                }
-            }
-            Deed::StepEnd { wake_at, .. } => {
-                if let Some(alive) = self.lives.get_mut(&life) {
-                    alive.wake_at = wake_at;
-                    alive.step_is_over = true;
-                }
-            }
-            Deed::Killed | Deed::Closed => self.forget(life),
-            Deed::Assigned { queue, epoch, .. } => {
-                self.queues.entry((life, queue)).or_default().push(Tenure {
-                    epoch,
-                    since: at,
-                    revoked_at: None,
-                    data: T::default(),
-                })
-            }
-            Deed::Revoked { queue, epoch, .. } => self.end(life, queue, epoch),
-            Deed::Delivered {
-                queue, run, range, ..
-            } => {
-                let epoch = self.newest(life, queue).map_or(Epoch(0), |tenure| tenure.epoch);
-                self.runs.insert((life, run), (queue, epoch, range.len()));
-            }
-            Deed::Settled { run, .. } => {
-                if let Some((.., left)) = self.runs.get_mut(&(life, run)) {
-                    *left = left.saturating_sub(1);
-                    if *left == 0 {
-                        self.runs.remove(&(life, run));
-                    }
-                }
-            }
-            Deed::Withdrawn { run } => self.withdrawn(at, life, run),
+            Deed::Begun { kind, group, .. } => return self.begin(at, life, kind, group),
+            Deed::Killed | Deed::Closed => return self.forget(life),
             Deed::Asked {
                 node,
                 ask: Ask::Pull { queue, .. } | Ask::Commit { queue, .. } | Ask::QueryOffset { queue, .. },
@@ -147,34 +148,76 @@ impl<T: Default> Tenures<T> {
             }
             _ => {}
         }
-    }
-
-    fn withdrawn(&mut self, at: Instant, life: Life, run: ConsumeId) {
-        if self.lives.get(&life).is_none_or(|alive| alive.leaving.is_some()) {
-            return;
-        }
-        let Some(&(queue, epoch, _)) = self.runs.get(&(life, run)) else {
+        let Some(household) = self.household(life) else {
             return;
         };
-        let tenures = self.queues.get_mut(&(life, queue)).into_iter().flatten();
-        for tenure in tenures.filter(|tenure| tenure.epoch == epoch) {
-            tenure.revoked_at.get_or_insert(at);
+        let alive = &mut household.alive;
+        if alive.step_is_over {
+            alive.begin_step(at);
+        }
+        match *deed {
+            Deed::AskedToLeave { drain } => {
+                alive.leaving.get_or_insert((at, at + drain));
+            }
+            Deed::Woken => {
+                alive.woken_at = at;
+                alive.is_wakeup = true;
+            }
+            Deed::StepEnd { wake_at, .. } => {
+                alive.wake_at = wake_at;
+                alive.step_is_over = true;
+            }
+            Deed::Assigned { queue, epoch, .. } => {
+                household.queues.entry(queue).or_default().push(Tenure {
+                    epoch,
+                    since: at,
+                    revoked_at: None,
+                    data: T::default(),
+                });
+            }
+            Deed::Revoked { queue, epoch, .. } => household.end(queue, epoch),
+            Deed::Delivered {
+                queue, run, range, ..
+            } => {
+                let epoch = household.newest(queue).map_or(Epoch(0), |tenure| tenure.epoch);
+                household.runs.insert(run, (queue, epoch, range.len()));
+            }
+            Deed::Settled { run, .. } => household.settled(run),
+            Deed::Withdrawn { run } => household.withdrawn(at, run),
+            _ => {}
         }
     }
 
-    fn end(&mut self, life: Life, queue: QueueNo, epoch: Epoch) {
-        if let Some(tenures) = self.queues.get_mut(&(life, queue)) {
-            tenures.retain(|tenure| tenure.epoch != epoch);
-            if tenures.is_empty() {
-                self.queues.remove(&(life, queue));
-            }
+    fn begin(&mut self, at: Instant, life: Life, kind: Kind, group: GroupNo) {
+        let index = life.0 as usize;
+        if self.lives.len() <= index {
+            self.lives.resize_with(index + 1, || None);
         }
+        self.lives[index] = Some(Household::new(Alive {
+            kind,
+            group,
+            leaving: None,
+            wake_at: None,
+            woken_at: at,
+            late: Duration::ZERO,
+            late_now: Duration::ZERO,
+            is_wakeup: false,
+            step_is_over: false,
+        }));
     }
 
     fn forget(&mut self, life: Life) {
-        self.lives.remove(&life);
-        self.queues.retain(|(of, _), _| *of != life);
-        self.runs.retain(|(of, _), _| *of != life);
+        if let Some(household) = self.lives.get_mut(life.0 as usize) {
+            *household = None;
+        }
+    }
+
+    fn household(&mut self, life: Life) -> Option<&mut Household<T>> {
+        self.lives.get_mut(life.0 as usize)?.as_mut()
+    }
+
+    fn household_ref(&self, life: Life) -> Option<&Household<T>> {
+        self.lives.get(life.0 as usize)?.as_ref()
     }
 
     /// Whether a queue belongs to the broker of this node, as far as is known. A place in a log is one of its
@@ -186,7 +229,7 @@ impl<T: Default> Tenures<T> {
 
     /// A process that lives.
     pub(in crate::sim) fn alive(&self, life: Life) -> Option<&Alive> {
-        self.lives.get(&life)
+        self.household_ref(life).map(|household| &household.alive)
     }
 
     /// Whether it lives and is one of ours.
@@ -196,9 +239,9 @@ impl<T: Default> Tenures<T> {
 
     /// The ownerships of a queue, the newest last.
     pub(in crate::sim) fn of(&mut self, life: Life, queue: QueueNo) -> &mut [Tenure<T>] {
-        self.queues
-            .get_mut(&(life, queue))
-            .map_or(&mut [], Vec::as_mut_slice)
+        let household = self.household(life);
+        let tenures = household.and_then(|household| household.queues.get_mut(&queue));
+        tenures.map_or(&mut [], Vec::as_mut_slice)
     }
 
     /// The ownership that counts now, if its share is not lost.
@@ -208,9 +251,14 @@ impl<T: Default> Tenures<T> {
             .filter(|tenure| tenure.revoked_at.is_none())
     }
 
+    /// The same, to be read.
+    pub(in crate::sim) fn newest_ref(&self, life: Life, queue: QueueNo) -> Option<&Tenure<T>> {
+        self.household_ref(life)?.newest(queue)
+    }
+
     /// The ownership that a run belongs to, while it lasts.
     pub(in crate::sim) fn of_run(&mut self, life: Life, run: ConsumeId) -> Option<&mut Tenure<T>> {
-        let &(queue, epoch, _) = self.runs.get(&(life, run))?;
+        let &(queue, epoch, _) = self.household_ref(life)?.runs.get(&run)?;
         self.of(life, queue)
             .iter_mut()
             .find(|tenure| tenure.epoch == epoch)
@@ -218,10 +266,11 @@ impl<T: Default> Tenures<T> {
 
     /// All ownerships of a life.
     pub(in crate::sim) fn of_life(&self, life: Life) -> impl Iterator<Item = (QueueNo, &Tenure<T>)> {
-        let range = (life, QueueNo(0))..=(life, QueueNo(u32::MAX));
-        self.queues
-            .range(range)
-            .flat_map(|((_, queue), tenures)| tenures.iter().map(|tenure| (*queue, tenure)))
+        let queues = self
+            .household_ref(life)
+            .into_iter()
+            .flat_map(|household| &household.queues);
+        queues.flat_map(|(queue, tenures)| tenures.iter().map(|tenure| (*queue, tenure)))
     }
 
     /// The same, to be changed.
@@ -229,25 +278,19 @@ impl<T: Default> Tenures<T> {
         &mut self,
         life: Life,
     ) -> impl Iterator<Item = (QueueNo, &mut Tenure<T>)> {
-        let range = (life, QueueNo(0))..=(life, QueueNo(u32::MAX));
-        self.queues
-            .range_mut(range)
-            .flat_map(|((_, queue), tenures)| tenures.iter_mut().map(|tenure| (*queue, tenure)))
+        let queues = self
+            .household(life)
+            .into_iter()
+            .flat_map(|household| &mut household.queues);
+        queues.flat_map(|(queue, tenures)| tenures.iter_mut().map(|tenure| (*queue, tenure)))
     }
 
     /// Messages of a life that are with handlers.
     pub(in crate::sim) fn open(&self, life: Life) -> u32 {
-        let first = ConsumeId {
-            group: rocketmq_consumer_core::ids::GroupKey {
-                slot: 0,
-                generation: 0,
-            },
-            run: 0,
-        };
-        let runs = self
-            .runs
-            .range((life, first)..)
-            .take_while(|((of, _), _)| *of == life);
-        runs.map(|(_, (.., left))| left).sum()
+        let household = self.household_ref(life);
+        let runs = household
+            .into_iter()
+            .flat_map(|household| household.runs.values());
+        runs.map(|(.., left)| left).sum()
     }
 }
