@@ -38,7 +38,7 @@ type Number = u64;
 #[derive(Clone, Debug)]
 pub(crate) struct Holds<T> {
     held: BTreeMap<Number, Held<T>>,
-    by_queue: BTreeMap<Topic, BTreeMap<QueueId, Vec<Number>>>,
+    by_queue: BTreeMap<Topic, BTreeMap<QueueId, BTreeSet<Number>>>,
     by_conn: BTreeSet<(ConnId, Number)>,
     next: Number,
     len_max: usize,
@@ -71,7 +71,7 @@ impl<T> Holds<T> {
             self.by_queue.insert(held.topic.clone(), BTreeMap::new());
         }
         if let Some(queues) = self.by_queue.get_mut(&held.topic) {
-            queues.entry(held.queue).or_default().push(number);
+            queues.entry(held.queue).or_default().insert(number);
         }
         self.by_conn.insert((held.conn, number));
         self.held.insert(number, held);
@@ -154,7 +154,7 @@ impl<T> Holds<T> {
         self.by_conn.remove(&(held.conn, number));
         if let Some(queues) = self.by_queue.get_mut(&held.topic) {
             if let Some(numbers) = queues.get_mut(&held.queue) {
-                numbers.retain(|other| *other != number);
+                numbers.remove(&number);
                 if numbers.is_empty() {
                     queues.remove(&held.queue);
                 }
@@ -313,7 +313,7 @@ mod tests {
                 };
                 prop_assert_eq!(sorted(taken.0), sorted(taken.1));
                 prop_assert_eq!((holds.len(), holds.by_conn.len()), (list.len(), list.len()));
-                let indexed = holds.by_queue.values().flat_map(BTreeMap::values).map(Vec::len).sum::<usize>();
+                let indexed = holds.by_queue.values().flat_map(BTreeMap::values).map(BTreeSet::len).sum::<usize>();
                 prop_assert_eq!(indexed, list.len());
             }
         }

@@ -1,6 +1,7 @@
 //! Queue locks: 41 and 42.
 //= rocketmq: AdminBrokerProcessor.lockBatchMQ
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::super::observation::Observation;
@@ -20,16 +21,15 @@ impl Serving<'_> {
             |queue: &&MessageQueue| locks.owner(now, &wanted.group, queue) != Some(&wanted.client_id);
         let new: Vec<MessageQueue> = queues.iter().filter(is_new).cloned().collect();
         let granted = locks.try_lock(now, &wanted.group, &wanted.client_id, &queues);
-        for queue in new.into_iter().filter(|queue| granted.contains(queue)) {
+        let locked: BTreeSet<MessageQueue> = granted.into_iter().collect();
+        for queue in new.into_iter().filter(|queue| locked.contains(queue)) {
             self.cx.seen.note(|| Observation::LockGranted {
                 group: wanted.group.clone(),
                 queue,
                 client: wanted.client_id.clone(),
             });
         }
-        Ok(LockAnswer {
-            locked: granted.into_iter().collect(),
-        })
+        Ok(LockAnswer { locked })
     }
 
     pub(super) fn unlock(&mut self, _: &Asked<'_, '_>, request: UnlockRequest) -> Result<Done, Refusal> {

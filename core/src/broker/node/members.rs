@@ -5,7 +5,7 @@
 //! there are.
 //= rocketmq: ConsumerManager, ConsumerGroupInfo, ClientManageProcessor
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -59,8 +59,8 @@ impl Membership {
             }
         }
         let before = self.subscriptions.len();
-        self.subscriptions
-            .retain(|topic, _| wanted.iter().any(|new| &new.topic == topic));
+        let topics: BTreeSet<&Topic> = wanted.iter().map(|new| &new.topic).collect();
+        self.subscriptions.retain(|topic, _| topics.contains(topic));
         changed || self.subscriptions.len() < before
     }
 }

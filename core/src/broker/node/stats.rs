@@ -4,7 +4,6 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::ToString as _;
-use alloc::vec::Vec;
 
 use super::super::observation::queue_on;
 use super::super::post::Refusal;
@@ -53,7 +52,8 @@ impl Serving<'_> {
         let group = &request.group;
         let online = self.replica.members.group(group);
         let subscribed = |topic: &&Topic| online.is_none_or(|of| of.subscriptions.contains_key(*topic));
-        let topics: Vec<&Topic> = if !request.topics.is_empty() {
+        // A list may name a topic any number of times.
+        let topics: BTreeSet<&Topic> = if !request.topics.is_empty() {
             request.topics.iter().collect()
         } else if let Some(topic) = &request.topic {
             [topic].into_iter().filter(subscribed).collect()

@@ -112,3 +112,16 @@ fn who_consumes_a_topic() {
         "its offsets are there"
     );
 }
+
+#[test]
+fn naming_something_over_and_over_costs_nothing() {
+    let mut bench = Bench::of(config().topic("wide", 1_024));
+    let conn = bench.client();
+    // Were each looked at, these would be two hundred million queues.
+    let request = ConsumeStatsRequest {
+        group: "G".into(),
+        topic: None,
+        topics: alloc::vec!["wide".into(); 200_000],
+    };
+    assert_eq!(bench.do_it(conn, &request).queues.len(), 1_024);
+}
