@@ -102,7 +102,7 @@ impl BrokerState {
         let settings = config.settings;
         let since_origin = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         let mut state = Self {
-            post: Post::new(settings.delayed_max),
+            post: Post::new(&settings),
             now,
             epoch: WallTime::from_unix_millis(wall.as_unix_millis().saturating_sub(since_origin)),
             rng: Rng::new(seed),
@@ -158,6 +158,7 @@ impl BrokerState {
     /// Takes one event. `now` going backwards is taken for the latest time known.
     pub fn handle(&mut self, now: Instant, event: BrokerEvent) {
         self.now = self.now.max(now);
+        self.post.begin();
         match event {
             BrokerEvent::Wakeup => self.on_wakeup(),
             BrokerEvent::Net(ServerEvent::Accepted { conn, at, from }) => {
@@ -284,7 +285,7 @@ impl BrokerState {
                 replica.expire_members(expiry);
             }
         }
-        for conn in self.links.idle_since(self.now - expiry) {
+        for conn in self.links.idle_for(self.now, expiry) {
             self.post.close(conn);
         }
         self.arm_silence();

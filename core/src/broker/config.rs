@@ -27,18 +27,22 @@ pub struct ClusterConfig {
 }
 
 impl ClusterConfig {
-    /// One name server and `brokers` brokers without slaves, named `broker-a`, `broker-b` and so on, at made-up
-    /// addresses. A driver with real sockets replaces the addresses by its own.
+    /// One name server and `brokers` brokers without slaves, named `broker-a`, `broker-b` and so on, from the
+    /// 27th on by number, at made-up addresses. A driver with real sockets replaces the addresses by its own.
     #[must_use]
     pub fn with_brokers(brokers: usize) -> Self {
-        let broker = |(index, letter): (usize, char)| BrokerConfig {
-            name: BrokerName::from(alloc::format!("broker-{letter}")),
+        let broker = |index: usize| BrokerConfig {
+            name: match ('a'..='z').nth(index) {
+                Some(letter) => alloc::format!("broker-{letter}"),
+                None => alloc::format!("broker-{}", index + 1),
+            }
+            .into(),
             replicas: [(MASTER_ID, made_up_address("10.0.0.", index + 1, 10911))].into(),
         };
         Self {
             name: "DefaultCluster".into(),
             name_servers: [made_up_address("10.0.1.", 1, 9876)].into(),
-            brokers: ('a'..='z').take(brokers).enumerate().map(broker).collect(),
+            brokers: (0..brokers).map(broker).collect(),
             topics: Vec::new(),
             settings: Settings::default(),
         }
@@ -163,6 +167,9 @@ pub struct Settings {
     pub rules_max: usize,
     /// Requests and answers that rules hold back at a time; a further one is not held back.
     pub delayed_max: usize,
+    /// Bytes of frames that one event may give rise to. Whoever would be sent a further one has asked for too
+    /// much at once, and is disconnected.
+    pub event_bytes_max: usize,
 }
 
 impl Default for Settings {
@@ -204,6 +211,26 @@ impl Default for Settings {
             relays_max: 10_000,
             rules_max: 10_000,
             delayed_max: 100_000,
+            event_bytes_max: 256 * 1024 * 1024,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_brokers_as_were_wanted() {
+        let config = ClusterConfig::with_brokers(28);
+        let names: BTreeSet<&str> = config.brokers.iter().map(|broker| broker.name.as_str()).collect();
+        assert_eq!(names.len(), 28);
+        assert!(
+            ["broker-a", "broker-z", "broker-27"]
+                .iter()
+                .all(|name| names.contains(name))
+        );
     }
 }

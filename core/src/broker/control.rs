@@ -7,7 +7,7 @@ use super::BrokerState;
 use super::Timer;
 use super::config::TopicConfig;
 use super::event::{Control, NewMessage};
-use super::node::{Draft, Node, NodeKey, Role, Serving};
+use super::node::{Draft, Node, NodeKey, Role, SCHEDULE_TOPIC, Serving};
 use crate::ids::{BrokerName, MessageQueue, PeerAddr, Topic};
 use crate::time::WallTime;
 use crate::wire::stored::SysFlag;
@@ -80,6 +80,10 @@ impl BrokerState {
     }
 
     fn delete_topic(&mut self, topic: &Topic) {
+        if topic.as_str() == SCHEDULE_TOPIC {
+            // No broker is without it.
+            return;
+        }
         for disk in &mut self.disks {
             disk.store.remove_topic(topic);
             disk.offsets.remove_topic(topic);

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -76,9 +77,9 @@ impl Links {
         self.select(|link| link.node == node)
     }
 
-    /// The connections on which nothing has come since `then`.
-    pub(super) fn idle_since(&self, then: Instant) -> Vec<ConnId> {
-        self.select(|link| link.active <= then)
+    /// The connections on which nothing has come for this long.
+    pub(super) fn idle_for(&self, now: Instant, time: Duration) -> Vec<ConnId> {
+        self.select(|link| now.saturating_since(link.active) >= time)
     }
 
     fn select(&self, wanted: impl Fn(&Link) -> bool) -> Vec<ConnId> {

@@ -57,6 +57,18 @@ impl Directory {
         }
     }
 
+    /// How many topics of a broker are known.
+    pub(super) fn topics_of(&self, broker: &BrokerName) -> usize {
+        self.brokers.get(broker).map_or(0, |of| of.topics.len())
+    }
+
+    /// Forgets the topics of a broker that it has no more.
+    pub(super) fn keep_topics(&mut self, broker: &BrokerName, is_there: impl Fn(&Topic) -> bool) {
+        if let Some(of) = self.brokers.get_mut(broker) {
+            of.topics.retain(|topic, _| is_there(topic));
+        }
+    }
+
     /// Forgets a topic. A broker that deletes one does not say so: whoever wants that asks for it.
     pub(super) fn delete_topic(&mut self, topic: &Topic) {
         for of in self.brokers.values_mut() {

@@ -29,6 +29,7 @@ use crate::ids::PeerAddr;
 pub(super) use self::disk::Disk;
 pub(super) use self::members::Members;
 pub(super) use self::name_server::serve_name_server;
+pub(super) use self::names::SCHEDULE_TOPIC;
 pub(super) use self::pull::{HeldPull, next_tick};
 pub(super) use self::relay::Relays;
 pub(super) use self::serve::{Asked, Serving};

@@ -12,6 +12,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
+use super::config::Settings;
 use super::event::BrokerAction;
 use super::rule::{Effect, Rule};
 use super::rules::Rules;
@@ -132,18 +133,23 @@ pub(super) struct Post {
     later: BTreeMap<(Instant, u64), Work>,
     /// How much work may be put off; what comes then is not put off.
     later_max: usize,
+    /// Bytes of frames since the event that is being handled came.
+    event_bytes: usize,
+    event_bytes_max: usize,
     serial: u64,
     opaque: i32,
     closing: Vec<ConnId>,
 }
 
 impl Post {
-    pub(super) fn new(later_max: usize) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
         Self {
             out: Outbox::new(),
             rules: Rules::default(),
             later: BTreeMap::new(),
-            later_max,
+            later_max: settings.delayed_max,
+            event_bytes: 0,
+            event_bytes_max: settings.event_bytes_max,
             serial: 0,
             opaque: 0,
             closing: Vec::new(),
@@ -164,11 +170,31 @@ impl Post {
 
     /// What the rules say about a request that has come to `node`.
     pub(super) fn decide(&mut self, node: &PeerAddr, code: RequestCode) -> Effect {
-        self.rules.decide(node, code).cloned().unwrap_or(Effect::Pass)
+        match self.rules.decide(node, code).cloned() {
+            // Work that were put off until now would have to be woken for at once.
+            Some(Effect::Delay(delay) | Effect::DelayAnswer(delay)) if delay.as_micros() == 0 => Effect::Pass,
+            Some(effect) => effect,
+            None => Effect::Pass,
+        }
+    }
+
+    /// An event begins to be handled.
+    pub(super) const fn begin(&mut self) {
+        self.event_bytes = 0;
     }
 
     /// Writes a frame. The caller knows that the connection stands.
+    ///
+    /// A few bytes of questions are enough for gigabytes of answers, and no driver can stop a client by not
+    /// reading from it before the event is over. So the event has a limit, and a frame that would pass it costs
+    /// the connection. One frame is always written, however large it is.
     pub(super) fn send(&mut self, conn: ConnId, frame: Bytes) {
+        let bytes = self.event_bytes.saturating_add(frame.len());
+        if self.event_bytes > 0 && bytes > self.event_bytes_max {
+            self.close(conn);
+            return;
+        }
+        self.event_bytes = bytes;
         self.out.push(BrokerAction::Send { conn, frame });
     }
 

@@ -21,6 +21,7 @@ use crate::wire::command::{Command, FLAG_ONEWAY, Header, Language, VERSION};
 use crate::wire::frame::{Frame, HeaderForm};
 use crate::wire::request::offsets::{CommitOffsetRequest, MaxOffsetRequest};
 use crate::wire::request::pull::{PullRequest, PullStatus};
+use crate::wire::request::topics::DeleteTopicRequest;
 use crate::wire::request::{self, Request, decode_answer};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -301,6 +302,89 @@ fn connections_have_a_limit() {
     bench.hang_up(first);
     let third = bench.client();
     assert!(bench.ask(third, &heartbeat("a@1")).is_ok());
+}
+
+#[test]
+fn what_one_event_may_be_answered_has_a_limit() {
+    let mut config = config();
+    config.settings.event_bytes_max = 1_000;
+    let mut bench = Bench::of(config);
+    let (greedy, modest) = (bench.client(), bench.client());
+    bench.do_it(modest, &heartbeat("a@1"));
+    bench.store(&["A"; 20]);
+    let ask =
+        |opaque| request::encode_request(HeaderForm::Json, opaque, false, &pull(0)).expect("a small request");
+    bench.receive(greedy, [ask(1), ask(2), ask(3)].concat().into());
+    let given = bench.frames(greedy);
+    assert_eq!(given.len(), 1, "one frame has no limit");
+    assert!(given[0].body.len() > 1_000);
+    assert_eq!(bench.closed, [greedy]);
+    for _ in 0..2 {
+        assert_eq!(bench.do_it(modest, &pull(0)).status, PullStatus::Found);
+    }
+}
+
+#[test]
+fn silence_counts_from_the_connection_and_not_from_the_beginning_of_time() {
+    let mut bench = Bench::new();
+    bench.now = Instant::ZERO;
+    bench.state = BrokerState::new(config(), Seed(7), bench.now, WALL);
+    let conn = bench.client();
+    bench.pass(119 * SECOND);
+    assert_eq!(bench.closed, []);
+    bench.pass(SECOND);
+    assert_eq!(bench.closed, [conn]);
+}
+
+#[test]
+fn name_servers_do_not_keep_deleted_topics_without_end() {
+    let mut config = config();
+    config.settings.topics_max = 10;
+    let mut bench = Bench::of(config);
+    let conn = bench.client();
+    for number in 0..100 {
+        let topic = TopicConfig::new(alloc::format!("t{number}").as_str().into(), 1);
+        let delete = DeleteTopicRequest {
+            topic: topic.name.clone(),
+        };
+        bench.control(Control::PutTopic(topic));
+        assert!(bench.state.route(&delete.topic).is_some());
+        bench.do_it(conn, &delete);
+        assert!(bench.state.route(&delete.topic).is_some(), "it is not told");
+    }
+    assert!(bench.state.names.live.topics().len() <= 20);
+    assert!(bench.state.route(&"T".into()).is_some());
+}
+
+#[test]
+fn nobody_configures_the_topic_of_delayed_messages() {
+    let mut bench = Bench::new();
+    let conn = bench.client();
+    let topic = "SCHEDULE_TOPIC_XXXX";
+    bench.control(Control::PutTopic(TopicConfig::new(topic.into(), 1)));
+    assert_eq!(bench.state.route(&topic.into()), None);
+    bench.control(Control::DeleteTopic(topic.into()));
+    bench.do_it(conn, &send_to("T", "DELAY\u{1}2\u{2}"));
+    bench.pass(5 * SECOND);
+    assert_eq!(bench.state.max_offset(&queue(0)).0, 1);
+}
+
+#[test]
+fn a_delay_of_nothing_is_none() {
+    for effect in [Effect::Delay, Effect::DelayAnswer] {
+        let mut bench = Bench::new();
+        bench.control(Control::AddRule(Rule::on(
+            RequestCode::PULL_MESSAGE,
+            effect(Duration::from_nanos(999)),
+        )));
+        let conn = bench.client();
+        bench.do_it(conn, &heartbeat("a@1"));
+        let opaque = bench.send(conn, &long_pull(0, SECOND));
+        assert_eq!(bench.state.held(), 1);
+        // Each wake-up on the way has to leave nothing to do at once.
+        bench.pass(5 * SECOND);
+        assert!(bench.answer::<PullRequest>(opaque).is_some());
+    }
 }
 
 #[test]

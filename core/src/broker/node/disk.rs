@@ -15,7 +15,7 @@ use super::super::observation::{Observation, queue_on};
 use super::super::post::Refusal;
 use super::super::schedule::Schedule;
 use super::super::store::{NewRecord, PutError, Store, Stored, TopicError, View};
-use super::names::TEMPLATE_TOPIC;
+use super::names::{SCHEDULE_TOPIC, TEMPLATE_TOPIC};
 use crate::ids::{BrokerName, ConsumerGroup, PeerAddr, Topic};
 use crate::time::{Instant, WallTime};
 use crate::wire::code::ResponseCode;
@@ -109,6 +109,11 @@ impl Disk {
         topic: TopicConfig,
     ) -> Result<(), Refusal> {
         let name = topic.name.clone();
+        if name.as_str() == SCHEDULE_TOPIC {
+            // It has the queues that the delay levels need, and no name server hears of it.
+            let remark = format!("The topic[{name}] is conflict with system topic.");
+            return Err(Refusal::new(ResponseCode::INVALID_PARAMETER, remark));
+        }
         self.store.put_topic(topic).map_err(|error| {
             let what = match error {
                 TopicError::TooManyTopics => "topics",
@@ -121,6 +126,11 @@ impl Disk {
         })?;
         if let Some(topic) = self.store.topic(&name) {
             cx.names.live.put_topic(&self.name, topic);
+        }
+        // Name servers go on naming what was deleted, but not without end.
+        if cx.names.live.topics_of(&self.name) > cx.settings.topics_max.saturating_mul(2) {
+            let is_stored = |topic: &Topic| self.store.topic(topic).is_some();
+            cx.names.live.keep_topics(&self.name, is_stored);
         }
         Ok(())
     }
