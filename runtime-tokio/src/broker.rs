@@ -93,7 +93,9 @@ impl EmbeddedBroker {
     pub async fn start_at(mut config: ClusterConfig) -> io::Result<Self> {
         let mut listeners = Listeners::new();
         for addr in nodes_mut(&mut config) {
-            let listener = TcpListener::bind(socket_addr(addr)?).await?;
+            let bound = TcpListener::bind(socket_addr(addr)?).await;
+            // Of several addresses it is good to know which.
+            let listener = bound.map_err(|error| io::Error::new(error.kind(), format!("{addr}: {error}")))?;
             let at = listener.local_addr()?;
             *addr = PeerAddr::new(reachable(at.ip()).to_string(), at.port());
             listeners.add(addr.clone(), at, listener);

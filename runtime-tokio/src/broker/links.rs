@@ -13,7 +13,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::outbox::Outbox;
+use super::outbox::{Outbox, Waiting};
 
 /// Bytes of one read.
 const READ: usize = 64 << 10;
@@ -47,6 +47,7 @@ pub(super) struct Links {
     by_conn: BTreeMap<ConnId, Link>,
     opened: u64,
     events: mpsc::Sender<LinkEvent>,
+    waiting: Arc<Waiting>,
 }
 
 #[derive(Debug)]
@@ -58,11 +59,12 @@ struct Link {
 
 impl Links {
     /// No connections. Their readers will talk to `events`.
-    pub(super) const fn new(events: mpsc::Sender<LinkEvent>) -> Self {
+    pub(super) fn new(events: mpsc::Sender<LinkEvent>) -> Self {
         Self {
             by_conn: BTreeMap::new(),
             opened: 0,
             events,
+            waiting: Arc::default(),
         }
     }
 
@@ -73,7 +75,7 @@ impl Links {
             generation: (self.opened >> 32) as u32,
         };
         self.opened += 1;
-        let outbox = Arc::<Outbox>::default();
+        let outbox = Arc::new(Outbox::among(&self.waiting));
         let (input, output) = stream.into_split();
         let reader = read(conn, input, Arc::clone(&outbox), self.events.clone());
         let link = Link {

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -13,10 +14,20 @@ const FULL: usize = 4 << 20;
 /// with as much as a broker gives in each.
 const LIMIT: usize = 256 << 20;
 
+/// When this many wait for all clients together, those for whom more than [`FULL`] waits are cut off one after
+/// the other. A hundred that ask and do not read would need 25 GiB otherwise.
+const LIMIT_OF_ALL: usize = 1 << 30;
+
+/// Bytes that wait for all clients of a cluster.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(AtomicUsize);
+
 /// The frames that wait for one client, between the driver and its writer.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     state: Mutex<State>,
+    /// What waits here is counted there too.
+    all: Arc<Waiting>,
     /// For the writer: there are frames, or there will be none any more.
     frames: Notify,
     /// For the reader: there is room again, or nothing is to be read any more.
@@ -36,6 +47,13 @@ struct State {
 pub(super) struct Overflow;
 
 impl Outbox {
+    /// An empty one among others.
+    pub(super) fn among(all: &Arc<Waiting>) -> Self {
+        let mut outbox = Self::default();
+        outbox.all = Arc::clone(all);
+        outbox
+    }
+
     /// Appends a frame.
     ///
     /// # Errors
@@ -45,11 +63,14 @@ impl Outbox {
         if state.closed {
             return Ok(());
         }
+        let bytes = state.bytes + frame.len();
+        let is_crowded = bytes > FULL && self.all.0.load(Ordering::Relaxed) + frame.len() > LIMIT_OF_ALL;
         // One frame is always taken, however large it is.
-        if state.bytes > 0 && state.bytes + frame.len() > LIMIT {
+        if state.bytes > 0 && (bytes > LIMIT || is_crowded) {
             return Err(Overflow);
         }
-        state.bytes += frame.len();
+        state.bytes = bytes;
+        self.all.0.fetch_add(frame.len(), Ordering::Relaxed);
         state.frames.push_back(frame);
         drop(state);
         self.frames.notify_one();
@@ -76,7 +97,9 @@ impl Outbox {
     pub(super) fn written(&self, bytes: usize) {
         let mut state = self.lock();
         let was_full = state.bytes > FULL;
-        state.bytes = state.bytes.saturating_sub(bytes);
+        let written = bytes.min(state.bytes);
+        state.bytes -= written;
+        self.all.0.fetch_sub(written, Ordering::Relaxed);
         if was_full && state.bytes <= FULL {
             drop(state);
             self.room.notify_one();
@@ -109,6 +132,14 @@ impl Outbox {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing under this lock can panic half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Outbox {
+    /// What was not written waits no more.
+    fn drop(&mut self) {
+        let bytes = self.lock().bytes;
+        self.all.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
@@ -168,5 +199,24 @@ mod tests {
         assert_eq!(outbox.push(half), Err(Overflow), "taken is not written");
         outbox.written(LIMIT);
         assert_eq!(outbox.push(vec![0; LIMIT + 1].into()), Ok(()));
+    }
+
+    #[test]
+    fn what_waits_for_all_together_has_a_limit() {
+        let all = Arc::default();
+        let quarter = Bytes::from(vec![0; LIMIT]);
+        let many: Vec<Outbox> = (0..5).map(|_| Outbox::among(&all)).collect();
+        for outbox in &many {
+            assert_eq!(outbox.push(quarter.clone()), Ok(()), "the first frame");
+        }
+        let modest = Outbox::among(&all);
+        for _ in 0..2 {
+            assert_eq!(modest.push(vec![0; FULL / 2].into()), Ok(()));
+        }
+        assert_eq!(modest.push(Bytes::from_static(b"x")), Err(Overflow));
+        drop(many);
+        assert_eq!(modest.push(Bytes::from_static(b"x")), Ok(()));
+        modest.written(FULL + 1);
+        assert_eq!(all.0.load(Ordering::Relaxed), 0);
     }
 }

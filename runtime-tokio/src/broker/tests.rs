@@ -268,6 +268,7 @@ async fn addresses_can_be_chosen_and_must_be_addresses() {
     assert_eq!(broker.name_server(), free.to_string());
     let error = EmbeddedBroker::start_at(config.clone()).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    assert!(error.to_string().starts_with(&free.to_string()), "{error}");
     config.name_servers = vec![PeerAddr::new("localhost", 1)];
     let error = EmbeddedBroker::start_at(config.clone()).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
