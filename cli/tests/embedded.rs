@@ -145,3 +145,31 @@ fn the_demo_tells_its_story_and_ends_well() {
         assert!(ran.stdout.contains(line), "{line}:\n{}", ran.stdout);
     }
 }
+
+/// As `head -1` does.
+#[test]
+fn a_reader_of_receipts_that_goes_away_stops_no_message() {
+    let broker = Broker::start(&[]);
+    let args = [
+        "produce",
+        "orders",
+        "--count",
+        "3000",
+        "-o",
+        "json",
+        "-n",
+        &broker.name_server,
+    ];
+    let mut producer = rocketcat(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut line = String::new();
+    let stdout = producer.stdout.take().expect("it was asked for");
+    BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
+    assert!(line.contains("\"number\":0"), "{line}");
+    let ended = producer.wait_with_output().expect("it ends");
+    let talk = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && talk.contains("\"sent\":3000"), "{talk}");
+}

@@ -230,8 +230,11 @@ impl Session {
             );
         }
         if let Some(lines) = &mut self.lines {
-            lines.json(&receipt)?;
-            lines.flush()?;
+            match lines.json(&receipt).and_then(|()| lines.flush()) {
+                // The reader has seen enough receipts. That is no reason to leave messages unsent.
+                Err(Failure { exit: Exit::Done, .. }) => self.lines = None,
+                written => written?,
+            }
         }
         Ok(())
     }
