@@ -15,7 +15,7 @@
 //! ```
 //!
 //! [`swarm`] draws whole worlds with their faults from seeds and runs them under every
-//! [`Invariant`](invariant::Invariant); a run is known by the hash of its trace.
+//! [`Invariant`]; a run is known by the hash of its trace.
 //!
 //! What runs are the machines themselves: the consumer's, and the broker's of the core. The world between them
 //! moves bytes and lets time pass, and knows no protocol except to look at it ([`seen`]).
@@ -114,7 +114,7 @@ impl Sim {
     }
 
     /// Starts a consumer of a group that reads a topic from its oldest message. The handler returns an
-    /// [`Outcome`](rocketmq_consumer_core::message::Outcome) or a [`Handling`].
+    /// [`Outcome`] or a [`Handling`].
     pub fn consumer<R: Into<Handling>>(
         &mut self,
         group: &str,

@@ -5,8 +5,8 @@
 //! seen from outside, on the wire and at the application's door. Names are numbers ([`QueueNo`], [`GroupNo`]),
 //! so that an observer keeps its account in vectors; [`View`](super::invariant::View) has the names.
 //!
-//! Order within one step of a member: what came in ([`What::Answered`], [`What::Settled`], [`What::Woken`] …),
-//! then what the machine did because of it, in the order of its actions, then [`What::StepEnd`].
+//! Order within one step of a member: what came in ([`Deed::Answered`], [`Deed::Settled`], [`Deed::Woken`] …),
+//! then what the machine did because of it, in the order of its actions, then [`Deed::StepEnd`].
 
 use std::time::Duration;
 
