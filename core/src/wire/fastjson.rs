@@ -11,6 +11,7 @@
 //! Never accepted: anything else after the value, bare words as names, a byte order mark.
 //= rocketmq: RemotingSerializable.decode
 
+mod plain;
 mod reader;
 mod writer;
 
@@ -19,6 +20,7 @@ use alloc::vec::Vec;
 
 use serde::de::DeserializeOwned;
 
+pub(crate) use plain::first_special;
 pub(crate) use reader::{Reader, Scalar, Token};
 pub(crate) use writer::{ObjectWriter, to_json};
 
@@ -177,14 +179,12 @@ pub(crate) fn escape(text: &str, mut put: impl FnMut(&str)) {
     const HEX: [&str; 16] = [
         "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f",
     ];
-    let mut plain_from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= b' ' && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        // Only ASCII bytes come here, so both ends lie between characters.
-        put(&text[plain_from..at]);
-        plain_from = at + 1;
+    let mut rest = text;
+    // A special byte is ASCII, so both cuts lie between characters.
+    while let Some(at) = first_special(rest.as_bytes()) {
+        let byte = rest.as_bytes()[at];
+        put(&rest[..at]);
+        rest = &rest[at + 1..];
         match byte {
             b'"' => put("\\\""),
             b'\\' => put("\\\\"),
@@ -198,7 +198,7 @@ pub(crate) fn escape(text: &str, mut put: impl FnMut(&str)) {
             }
         }
     }
-    put(&text[plain_from..]);
+    put(rest);
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 //! It decides nothing: whatever it does not expect it leaves, as a whole, to the passes behind it, so it may be
 //! narrow. What it takes, the strict pass takes for the same.
 
+use super::super::super::fastjson::first_special;
 use super::super::ext::ExtFields;
 use super::super::header::{Header, Language};
 
 /// Fills a header in place, which spares moving it about. `None` leaves it half filled.
 pub(super) fn read<'a>(text: &'a str, header: &mut Header<'a>) -> Option<()> {
-    let mut reader = Reader { rest: text };
+    let mut reader = Reader { text, at: 0 };
     reader.object(|reader, name| {
         match name {
             "code" => header.code = reader.integer()?,
@@ -23,7 +24,7 @@ pub(super) fn read<'a>(text: &'a str, header: &mut Header<'a>) -> Option<()> {
         }
         Some(())
     })?;
-    reader.rest.is_empty().then_some(())
+    reader.rest().is_empty().then_some(())
 }
 
 fn ext_fields<'a>(reader: &mut Reader<'a>, ext: &mut ExtFields<'a>) -> Option<()> {
@@ -31,18 +32,29 @@ fn ext_fields<'a>(reader: &mut Reader<'a>, ext: &mut ExtFields<'a>) -> Option<()
     reader.object(|reader, name| ext.set(name, reader.text()?).ok())
 }
 
-/// What is left to read. It only ever advances behind ASCII, so every cut lies between characters.
+/// Reads forward, one byte of punctuation or one whole value at a time.
 struct Reader<'a> {
-    rest: &'a str,
+    text: &'a str,
+    at: usize,
 }
 
 impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
     fn eat(&mut self, byte: u8) -> Option<()> {
-        if self.rest.as_bytes().first() != Some(&byte) {
+        if self.text.as_bytes().get(self.at) != Some(&byte) {
             return None;
         }
-        self.rest = self.rest.get(1..)?;
+        self.at += 1;
         Some(())
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'a str> {
+        let taken = self.text.get(self.at..self.at + len)?;
+        self.at += len;
+        Some(taken)
     }
 
     /// An object; `member` reads the value of each name.
@@ -65,25 +77,21 @@ impl<'a> Reader<'a> {
     /// Text without escapes and control characters.
     fn text(&mut self) -> Option<&'a str> {
         self.eat(b'"')?;
-        let ends = |byte| byte < b' ' || byte == b'"' || byte == b'\\';
-        let len = self.rest.bytes().position(ends)?;
-        let (text, rest) = self.rest.split_at_checked(len)?;
-        self.rest = rest;
+        let text = self.take(first_special(self.rest())?)?;
         self.eat(b'"')?;
         Some(text)
     }
 
     /// An integer as it is written out: no plus, no leading zero, no minus zero.
     fn integer(&mut self) -> Option<i32> {
-        let sign = usize::from(self.rest.starts_with('-'));
-        let digits = self.rest.bytes().skip(sign);
-        let len = sign + digits.take_while(u8::is_ascii_digit).count();
-        let (number, rest) = self.rest.split_at_checked(len)?;
-        if number.len() > 1 && number[sign..].starts_with('0') {
+        let rest = self.rest();
+        let sign = usize::from(rest.first() == Some(&b'-'));
+        let digits = rest.iter().skip(sign);
+        let len = sign + digits.take_while(|byte| byte.is_ascii_digit()).count();
+        if len > 1 && rest.get(sign) == Some(&b'0') {
             return None;
         }
-        self.rest = rest;
-        number.parse().ok()
+        self.take(len)?.parse().ok()
     }
 }
 
