@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, QueueId, Topic};
 
@@ -14,8 +14,7 @@ pub(crate) struct Names {
     brokers: Vec<BrokerName>,
     groups: Vec<ConsumerGroup>,
     queues: Vec<MessageQueue>,
-    /// Only looked up, never walked through.
-    by_parts: HashMap<(usize, usize, i32), QueueNo>,
+    by_parts: BTreeMap<(usize, usize, i32), QueueNo>,
 }
 
 impl Names {

@@ -66,13 +66,13 @@ impl Invariant for JavaTiming {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        self.tenures.see(seen.at, life, &deed);
+        // What this rule has not heard of is none of its business.
+        if matches!(deed, Deed::Begun { kind: Kind::Ours, .. }) {
+            return Ok(());
+        }
         self.pulls.see(life, &deed, |_| {});
-        if self
-            .tenures
-            .alive(life)
-            .is_none_or(|alive| alive.kind != Kind::Java)
-        {
+        self.tenures.see(seen.at, life, &deed);
+        if self.tenures.alive(life).is_none() {
             return Ok(());
         }
         match deed {

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use rocketmq_consumer_core::ids::ConnId;
 
@@ -7,7 +8,28 @@ use crate::sim::seen::{Deed, Life};
 /// Requests that were written and neither answered nor lost with their link, with what a rule keeps of each.
 /// One that ended by its deadline stays until its link ends: from outside nobody sees it end.
 #[derive(Debug)]
-pub(in crate::sim) struct Requests<T>(BTreeMap<(Life, ConnId, i32), T>);
+pub(in crate::sim) struct Requests<T>(BTreeMap<Key, T>);
+
+/// A request's life, connection and number, most significant first, as one number: rules look requests up so
+/// often that comparing them part by part is felt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key(u128);
+
+impl Key {
+    const fn new(life: Life, conn: ConnId, opaque: i32) -> Self {
+        let [life, slot, generation] = [life.0 as u128, conn.slot as u128, conn.generation as u128];
+        Self(life << 96 | slot << 64 | generation << 32 | opaque.cast_unsigned() as u128)
+    }
+
+    const fn of_conn(life: Life, conn: ConnId) -> RangeInclusive<Self> {
+        Self::new(life, conn, 0)..=Self::new(life, conn, -1)
+    }
+
+    const fn of_life(life: Life) -> RangeInclusive<Self> {
+        let first = (life.0 as u128) << 96;
+        Self(first)..=Self(first | u128::MAX >> 32)
+    }
+}
 
 impl<T> Default for Requests<T> {
     fn default() -> Self {
@@ -18,27 +40,25 @@ impl<T> Default for Requests<T> {
 impl<T> Requests<T> {
     /// A request was written. Returns what stood under its number.
     pub(in crate::sim) fn asked(&mut self, life: Life, conn: ConnId, opaque: i32, what: T) -> Option<T> {
-        self.0.insert((life, conn, opaque), what)
+        self.0.insert(Key::new(life, conn, opaque), what)
     }
 
     /// Its answer has come.
     pub(in crate::sim) fn answered(&mut self, life: Life, conn: ConnId, opaque: i32) -> Option<T> {
-        self.0.remove(&(life, conn, opaque))
+        self.0.remove(&Key::new(life, conn, opaque))
     }
 
     /// Takes note of links and processes that end; what is lost with them is given to `lost`.
-    pub(in crate::sim) fn see(&mut self, life: Life, deed: &Deed<'_>, mut lost: impl FnMut(T)) {
-        let range = match *deed {
-            Deed::Disconnected { conn, .. } => (life, conn, i32::MIN)..=(life, conn, i32::MAX),
-            Deed::Killed | Deed::Closed => {
-                let end = |n| ConnId {
-                    slot: n,
-                    generation: n,
-                };
-                (life, end(0), i32::MIN)..=(life, end(u32::MAX), i32::MAX)
-            }
-            _ => return,
-        };
+    #[inline]
+    pub(in crate::sim) fn see(&mut self, life: Life, deed: &Deed<'_>, lost: impl FnMut(T)) {
+        match *deed {
+            Deed::Disconnected { conn, .. } => self.lose(Key::of_conn(life, conn), lost),
+            Deed::Killed | Deed::Closed => self.lose(Key::of_life(life), lost),
+            _ => {}
+        }
+    }
+
+    fn lose(&mut self, range: RangeInclusive<Key>, mut lost: impl FnMut(T)) {
         let gone: Vec<_> = self.0.range(range).map(|(key, _)| *key).collect();
         for key in gone {
             self.0.remove(&key).into_iter().for_each(&mut lost);
@@ -47,11 +67,6 @@ impl<T> Requests<T> {
 
     /// Requests of a life that wait for an answer.
     pub(in crate::sim) fn of_life(&self, life: Life) -> impl Iterator<Item = &T> {
-        let end = |n| ConnId {
-            slot: n,
-            generation: n,
-        };
-        let range = (life, end(0), i32::MIN)..=(life, end(u32::MAX), i32::MAX);
-        self.0.range(range).map(|(_, what)| what)
+        self.0.range(Key::of_life(life)).map(|(_, what)| what)
     }
 }
