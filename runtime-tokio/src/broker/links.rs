@@ -107,13 +107,14 @@ impl Links {
     }
 
     /// Closes a connection after what waits for its client is written, and after [`LINGER`] at the latest.
+    /// Until then what it sends is read and thrown away: a socket that is closed with unread input is reset, and
+    /// the client would lose what was written to it last.
     pub(super) fn close(&mut self, conn: ConnId) {
         if let Some(link) = self.by_conn.remove(&conn) {
-            link.reader.abort();
             link.outbox.close();
             tokio::spawn(async move {
                 tokio::time::sleep(LINGER).await;
-                link.writer.abort();
+                link.cut();
             });
         }
     }
@@ -153,6 +154,8 @@ async fn read(conn: ConnId, mut input: OwnedReadHalf, outbox: Arc<Outbox>, event
         }
     }
     let _ended = events.send(LinkEvent::Closed { conn }).await;
+    // Whoever closes the connection ends this.
+    while input.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
 }
 
 /// Writes until the connection is closed and nothing waits.

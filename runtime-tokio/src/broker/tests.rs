@@ -139,19 +139,14 @@ async fn a_client_that_reads_nothing_cannot_go_on_asking() {
     let broker = EmbeddedBroker::start(ClusterConfig::with_brokers(1))
         .await
         .unwrap();
-    // Each answer is a mebibyte, each request a hundred bytes.
-    let effect = Effect::Reply {
-        code: rocketmq_consumer_core::wire::code::ResponseCode::SUCCESS,
-        body: vec![b'x'; 1 << 20].into(),
-    };
-    let rule = Rule::on(RequestCode::GET_ROUTEINFO_BY_TOPIC, effect);
-    broker.control(Control::AddRule(rule)).await.unwrap();
+    answer_with_a_mebibyte(&broker).await;
     let mut greedy = connect(&broker).await;
     let requests: Vec<u8> = (0..40).flat_map(request).collect();
     greedy.write_all(&requests).await.unwrap();
     frame(&mut greedy).await.expect("an answer");
     // All the others wait for it to read on, and what it sends waits in its own kernel.
-    let more = vec![0; 64 << 20];
+    let long_frame: u32 = 16_000_000;
+    let more = [&long_frame.to_be_bytes()[..], &vec![0; 15 << 20]].concat();
     let stuck = timeout(Duration::from_millis(500), greedy.write_all(&more)).await;
     assert!(stuck.is_err(), "the driver must not read on");
     let mut other = connect(&broker).await;
@@ -160,11 +155,32 @@ async fn a_client_that_reads_nothing_cannot_go_on_asking() {
     for _ in 1..40 {
         assert!(frame(&mut greedy).await.expect("an answer").len() > 1 << 20);
     }
-    assert_eq!(
-        frame(&mut greedy).await,
-        None,
-        "the rest of what it sent was nonsense"
-    );
+}
+
+/// Answers a request for a route, of a hundred bytes, with a mebibyte.
+async fn answer_with_a_mebibyte(broker: &EmbeddedBroker) {
+    let effect = Effect::Reply {
+        code: rocketmq_consumer_core::wire::code::ResponseCode::SUCCESS,
+        body: vec![b'x'; 1 << 20].into(),
+    };
+    let rule = Rule::on(RequestCode::GET_ROUTEINFO_BY_TOPIC, effect);
+    broker.control(Control::AddRule(rule)).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_is_hung_up_on_gets_what_was_answered_before() {
+    let broker = EmbeddedBroker::start(ClusterConfig::with_brokers(1))
+        .await
+        .unwrap();
+    answer_with_a_mebibyte(&broker).await;
+    let mut stream = connect(&broker).await;
+    let requests: Vec<u8> = (0..3).flat_map(request).collect();
+    stream.write_all(&requests).await.unwrap();
+    stream.write_all(&vec![0; 1 << 20]).await.unwrap();
+    for _ in 0..3 {
+        assert!(frame(&mut stream).await.expect("an answer").len() > 1 << 20);
+    }
+    assert_eq!(frame(&mut stream).await, None);
 }
 
 /// A consumer of this crate, a message without a producer, and what is left of both.
