@@ -140,6 +140,9 @@ impl Driver {
         if let Control::Start(addr) = &control {
             self.listeners.start(addr).await?;
         }
+        if let Control::Move { from, to } = &control {
+            self.listeners.relocate(from, to)?;
+        }
         self.machine
             .handle(self.runtime.now(), BrokerEvent::Control(control));
         self.act();

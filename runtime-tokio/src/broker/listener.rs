@@ -10,6 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::socket_addr;
+
 /// Connections that may wait to be taken.
 const WAITING: usize = 64;
 
@@ -76,6 +78,25 @@ impl Listeners {
         let accepting = self.spawn(name.clone(), listener);
         if let Some(node) = self.nodes.get_mut(name) {
             node.accepting = Some(accepting);
+        }
+        Ok(())
+    }
+
+    /// Lets a node that was stopped listen elsewhere when it is started again. Nothing happens to one that
+    /// listens, or if somebody else has the new address.
+    ///
+    /// # Errors
+    /// The new address is not one that a node can listen at and be found.
+    pub(super) fn relocate(&mut self, from: &PeerAddr, to: &PeerAddr) -> io::Result<()> {
+        let at = socket_addr(to)?;
+        if at.port() == 0 || at.ip().is_unspecified() {
+            let why = format!("{to}: a node moves to an address that clients can be told");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let is_stopped = self.nodes.get(from).is_some_and(|node| node.accepting.is_none());
+        if is_stopped && !self.nodes.contains_key(to) {
+            self.nodes.remove(from);
+            self.nodes.insert(to.clone(), Node { at, accepting: None });
         }
         Ok(())
     }

@@ -122,6 +122,34 @@ async fn a_node_that_was_stopped_refuses_until_it_is_started() {
 }
 
 #[tokio::test]
+async fn a_node_that_was_moved_listens_at_its_new_address() {
+    let broker = EmbeddedBroker::start(ClusterConfig::with_brokers(1))
+        .await
+        .unwrap();
+    let from = name_server(&broker);
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = PeerAddr::new("127.0.0.1", free.local_addr().unwrap().port());
+    drop(free);
+    broker.control(Control::Stop(from.clone())).await.unwrap();
+    let nowhere = Control::Move {
+        from: from.clone(),
+        to: PeerAddr::new("127.0.0.1", 0),
+    };
+    let error = broker.control(nowhere).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    let there = Control::Move {
+        from: from.clone(),
+        to: to.clone(),
+    };
+    broker.control(there).await.unwrap();
+    broker.control(Control::Start(to.clone())).await.unwrap();
+    let mut stream = TcpStream::connect(to.to_string()).await.expect("it listens");
+    stream.write_all(&request(1)).await.unwrap();
+    frame(&mut stream).await.expect("an answer");
+    assert!(is_refused(&from.to_string()).await);
+}
+
+#[tokio::test]
 async fn who_talks_nonsense_is_hung_up_on() {
     let broker = EmbeddedBroker::start(ClusterConfig::with_brokers(1))
         .await
