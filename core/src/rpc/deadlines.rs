@@ -26,17 +26,39 @@ impl<P: Clone> Rpc<P> {
         };
         self.fail(pending.purpose, CallError::Timeout);
         let link = self.link(slot);
-        // A byte of the very event that made us send it came before it: most pulls go out like that.
-        if link.phase != LinkPhase::Up || link.last_byte_at > sent_at {
+        if link.phase != LinkPhase::Up || link.silent_since.is_some() {
             return;
         }
-        // Not one byte since: the link is suspect, and dead once it has been silent long enough.
-        if cx.now >= sent_at + silence_min {
+        // A byte of the very event that made us send it came before it: most pulls go out like that.
+        let Some(since) = link.nothing_whole_since(sent_at) else {
+            return;
+        };
+        // The link is suspect, and dead once it has been silent long enough.
+        if cx.now >= since + silence_min {
             return self.close_silent(cx, slot);
         }
-        if link.silent_since.is_none() {
-            link.silent_since = Some(sent_at);
-            cx.timers.set(RpcTimer::Silence(slot), sent_at + silence_min);
+        link.silent_since = Some(since);
+        cx.timers.set(RpcTimer::Silence(slot), since + silence_min);
+    }
+
+    /// A suspect link has had its time.
+    pub(super) fn judge_silence<K, A>(&mut self, cx: &mut Cx<'_, K, A>, slot: u32)
+    where
+        K: From<RpcTimer> + Ord + Clone,
+        A: From<NetAction>,
+    {
+        let silence_min = self.settings.silence_min;
+        let link = self.link(slot);
+        let Some(suspect) = link.silent_since.take().filter(|_| link.phase == LinkPhase::Up) else {
+            return;
+        };
+        match link.nothing_whole_since(suspect) {
+            Some(since) if cx.now >= since + silence_min => self.close_silent(cx, slot),
+            Some(since) => {
+                link.silent_since = Some(since);
+                cx.timers.set(RpcTimer::Silence(slot), since + silence_min);
+            }
+            None => {}
         }
     }
 

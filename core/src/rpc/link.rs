@@ -42,7 +42,7 @@ pub(super) struct Link {
     pub(super) queued_bytes: u64,
     pub(super) reassembler: Reassembler,
     pub(super) last_byte_at: Instant,
-    /// The time of a request that passed its deadline while not one byte came.
+    /// A request passed its deadline, and since this time not one byte came, or none of a frame that was begun.
     pub(super) silent_since: Option<Instant>,
     /// Attempts and connections lost in a row without a single good frame between them.
     pub(super) failures: u32,
@@ -95,6 +95,16 @@ impl Link {
         self.broken_since.get_or_insert(now);
         self.trouble = Some(trouble);
         self.queued_bytes = self.waiting.iter().map(|(_, frame)| frame.len() as u64).sum();
+    }
+
+    /// Since when nothing has come, counted from `at`: since then if there was not one byte; since the last byte
+    /// if a frame was begun and does not go on. `None` if whole frames came and nothing is missing.
+    pub(super) fn nothing_whole_since(&self, at: Instant) -> Option<Instant> {
+        if self.last_byte_at <= at {
+            Some(at)
+        } else {
+            (self.reassembler.want() > 0).then_some(self.last_byte_at)
+        }
     }
 
     /// A good frame came: the peer is well. Only this ends an outage; a peer that accepts

@@ -327,15 +327,7 @@ impl<P: Clone> Rpc<P> {
                     self.lost(cx, slot, LinkTrouble::Net(NetCause::TimedOut));
                 }
             }
-            RpcTimer::Silence(slot) => {
-                let link = self.link(slot);
-                if link.phase == LinkPhase::Up && link.silent_since.is_some_and(|at| link.last_byte_at <= at)
-                {
-                    self.close_silent(cx, slot);
-                } else {
-                    link.silent_since = None;
-                }
-            }
+            RpcTimer::Silence(slot) => self.judge_silence(cx, slot),
         }
     }
 

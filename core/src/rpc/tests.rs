@@ -769,16 +769,24 @@ fn closing_everything_ends_every_request_and_timer() {
 
 // ---- silence ------------------------------------------------------------------------------------
 
-/// When the link is closed, if a request is sent at 1 s and the bytes of the peer come at these times.
+/// When the link is closed, if a request is sent at 1 s and frames of the peer, or their first bytes, come at these
+/// times.
 #[test]
-fn a_link_is_closed_when_a_request_is_late_and_no_byte_came_for_10_s() {
-    for (deadline, bytes_at, closed_at) in [
-        (4_000, &[][..], Some(11_000)),
-        (24_000, &[], Some(24_000)),
-        (4_000, &[1_000], Some(11_000)),
-        (4_000, &[2_000], None),
-        (4_000, &[5_000], None),
-        (24_000, &[23_000], None),
+fn a_link_is_closed_when_a_request_is_late_and_nothing_came_for_10_s() {
+    const WHOLE: &[u8] = b"\0\0\0\x25\0\0\0\x21{\"code\":0,\"opaque\":9999,\"flag\":1}";
+    const BEGUN: &[u8] = &[0];
+    for (deadline, bytes, bytes_at, closed_at) in [
+        (4_000, WHOLE, &[][..], Some(11_000)),
+        (24_000, WHOLE, &[], Some(24_000)),
+        (4_000, WHOLE, &[1_000], Some(11_000)),
+        (4_000, WHOLE, &[2_000], None),
+        (4_000, WHOLE, &[5_000], None),
+        (24_000, WHOLE, &[23_000], None),
+        // A frame that was begun and does not go on is silence too, from its last byte on.
+        (4_000, BEGUN, &[2_000], Some(12_000)),
+        (4_000, BEGUN, &[5_000], Some(15_000)),
+        (4_000, BEGUN, &[2_000, 9_000], Some(19_000)),
+        (24_000, BEGUN, &[12_000], Some(24_000)),
     ] {
         let mut t = Bench::new().up();
         t.at(1_000);
@@ -791,10 +799,13 @@ fn a_link_is_closed_when_a_request_is_late_and_no_byte_came_for_10_s() {
                 closed.get_or_insert(ms);
             }
             if bytes_at.contains(&ms) {
-                t.receive(A, &[0]);
+                t.receive(A, bytes);
             }
         }
-        assert_eq!(closed, closed_at, "deadline {deadline}, bytes at {bytes_at:?}");
+        assert_eq!(
+            closed, closed_at,
+            "deadline {deadline}, {bytes:?} at {bytes_at:?}"
+        );
     }
 }
 
