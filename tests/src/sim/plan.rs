@@ -124,10 +124,17 @@ impl Painter {
         // Neighbouring seeds are not to have neighbouring worlds.
         let mut dice = Dice::new(seed ^ 0x5EED_0F0F_5EED_0F0F);
         let cluster = draw_cluster(&mut dice);
+        // Four in ten are short: what happens at the beginning of a life happens in them as well, and more of them
+        // are run in the same time.
+        let safety = if dice.chance(41) {
+            secs(60)..secs(180)
+        } else {
+            secs(250)..secs(300)
+        };
         Self {
             seed,
             troubles,
-            safety: dice.time(secs(240)..secs(320)),
+            safety: dice.time(safety),
             dice,
             cluster,
             members: Vec::new(),
@@ -169,7 +176,7 @@ impl Painter {
 
     fn draw_members(&mut self) {
         let groups = if self.dice.chance(15) { 2 } else { 1 };
-        let members = *self.dice.pick(&[2, 2, 3, 3, 3, 4, 5, 6]);
+        let members = *self.dice.pick(&[2, 2, 2, 3, 3, 3, 3, 3, 4, 5]);
         let settings: Vec<GroupConfig> = (0..groups).map(|group| self.draw_group(group)).collect();
         let equal_ids = members > groups + 1 && self.dice.chance(4) && self.troubles.has(Trouble::Twins);
         let different =
@@ -289,7 +296,11 @@ impl Painter {
     // ---- messages -------------------------------------------------------------------------------
 
     fn draw_messages(&mut self) {
-        let total = self.dice.number(440..650);
+        let total = if self.dice.chance(37) {
+            self.dice.number(40..400)
+        } else {
+            self.dice.number(520..580)
+        };
         let mut left = total;
         while left > 0 {
             let burst = if self.dice.chance(10) {
@@ -344,7 +355,7 @@ impl Painter {
             let favourite = *self.dice.pick(&on);
             on.extend([favourite; 8]);
         }
-        for _ in 0..self.dice.number(7..22) {
+        for _ in 0..self.dice.number(4..15) {
             let trouble = *self.dice.pick(&on);
             self.draw_fault(trouble);
         }
@@ -614,7 +625,7 @@ fn draw_cluster(dice: &mut Dice) -> ClusterConfig {
         }
     }
     let topics = 1 + u64::from(dice.chance(30));
-    let total = *dice.pick(&[3, 6, 7, 8, 8, 9, 10, 12, 20]);
+    let total = *dice.pick(&[2, 4, 6, 7, 7, 8, 8, 9, 13]);
     for number in 0..topics {
         let each = (total / topics / brokers as u64).max(1);
         let queues = u32::try_from(each + dice.number(0..2)).unwrap_or(4);
