@@ -186,6 +186,9 @@ impl RefConsumer {
             }
             return;
         }
+        if status != PullStatus::OffsetMoved {
+            book.doubt();
+        }
         match status {
             PullStatus::Found => {
                 let topic = &view.queue(pull.queue).topic;
@@ -322,7 +325,7 @@ impl RefConsumer {
                 book.next
             )));
         }
-        book.serial += 1;
+        book.pulls_on();
         Ok(Some(Question::Pull(PullOut {
             queue,
             epoch: tenure.epoch,

@@ -30,6 +30,9 @@ pub(super) struct Slot {
 #[derive(Debug)]
 pub(in crate::sim) struct Book {
     pub(super) next: QueueOffset,
+    /// Where `next` stood before an answer of which the machine has not shown yet, by pulling on, that it was still
+    /// its own: it may have given the queue up earlier in the same step.
+    doubted: Option<QueueOffset>,
     highest: QueueOffset,
     pub(super) unfinished: BTreeMap<QueueOffset, Slot>,
     held: Held,
@@ -55,6 +58,7 @@ impl Default for Book {
     fn default() -> Self {
         Self {
             next: QueueOffset(0),
+            doubted: None,
             highest: QueueOffset(0),
             unfinished: BTreeMap::new(),
             held: Held::default(),
@@ -93,7 +97,19 @@ impl Book {
     /// The lowest unfinished offset: the least and the most it can be.
     pub(super) fn lowest(&self) -> (QueueOffset, QueueOffset) {
         let least = self.unfinished.keys().next().copied().unwrap_or(self.next);
+        let least = self.doubted.map_or(least, |before| before.min(least));
         (least, self.sure().next().unwrap_or(self.next))
+    }
+
+    /// An answer has come: perhaps too late.
+    pub(super) fn doubt(&mut self) {
+        self.doubted.get_or_insert(self.next);
+    }
+
+    /// The machine pulls on, so it took the last answer for its own.
+    pub(super) const fn pulls_on(&mut self) {
+        self.serial += 1;
+        self.doubted = None;
     }
 
     /// Where it begins, and what is stored as its progress then.

@@ -189,3 +189,19 @@ fn what_an_ownership_holds_is_counted() {
     assert_eq!(held(&mut bench), Some(Held::default()));
     assert_eq!(bench.rule.book(Life(0), QUEUE).map(Book::span), Some(0));
 }
+
+#[test]
+fn an_answer_counts_for_sure_once_the_machine_pulls_on() {
+    let answered = || {
+        let mut bench = bench();
+        bench.done(1, 100).done(1, 101).done(1, 102);
+        bench.pulled(PullStatus::RetryImmediately, 110);
+        bench
+    };
+    // Given up in the same step, before the answer was looked at.
+    answered().commit(103).legal();
+    answered().commit(110).legal();
+    answered().commit(102).breaks("lowest unfinished");
+    answered().commit(111).breaks("lowest unfinished");
+    answered().pull(110, None).commit(103).breaks("lowest unfinished");
+}
