@@ -586,3 +586,21 @@ fn the_same_story_goes_the_same_way_twice() {
     }
     assert_eq!(first.commits(), second.commits());
 }
+
+/// Found by the simulator: each new connection brought the question again, ten times a second for each queue.
+#[test]
+fn a_broker_that_hangs_up_on_a_question_is_not_asked_with_each_new_connection() {
+    let mut w = World::new().topic("T", &[("a", 1)]);
+    w.broker("a").on(RequestCode::GET_MIN_OFFSET, |_| Reply::Close);
+    w.join("c1", on_t);
+    w.run_for(secs(20));
+    let asked = w.requests("a", RequestCode::GET_MIN_OFFSET).len();
+    assert!(
+        (10..=45).contains(&asked),
+        "{asked}: two queues ask, once a second each"
+    );
+    w.broker("a").off(RequestCode::GET_MIN_OFFSET);
+    w.run_for(secs(5));
+    assert_eq!(w.queues("c1", "T"), [queue("T", "a", 0)]);
+    w.assert_story();
+}

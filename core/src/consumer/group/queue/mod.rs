@@ -172,7 +172,8 @@ impl Queue {
         cx.timers.set(self.timer(QueueTimer::Acquire), cx.now + pause);
     }
 
-    /// Whether it waits for its broker to become ready.
+    /// Whether it waits for its broker to become ready. One whose question failed waits for its pause instead: a
+    /// broker that hangs up on the question would be asked again with each new connection.
     pub(crate) const fn waits_for_broker(&self) -> bool {
         matches!(
             self.stage,
@@ -181,7 +182,6 @@ impl Queue {
                     | HoldReason::LinkDown
                     | HoldReason::HeartbeatPending
                     | HoldReason::AskingOffset
-                    | HoldReason::BackingOff
             ))
         )
     }
