@@ -88,6 +88,10 @@ impl Invariant for BoundedMemory {
     }
 
     fn at_rest(&mut self, _: Instant, view: &dyn View) -> Result<(), Broken> {
+        // Members of one id share queues: one may have finished for good what a handler of the other still holds.
+        if view.allowances().equal_client_ids {
+            return Ok(());
+        }
         for life in view.alive() {
             if let Some(status) = view.status(*life) {
                 self.at_rest_of(*life, &status)?;
