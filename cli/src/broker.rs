@@ -1,6 +1,5 @@
 //! `broker`: the embedded broker on ports of its own, until somebody ends it.
 
-use std::io;
 use std::str::FromStr;
 
 use rocketmq_consumer_core::config::check_topic_name;
@@ -10,7 +9,7 @@ use rocketmq_consumer_tokio::broker::{ClusterConfig, EmbeddedBroker};
 use crate::args::BrokerArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::Lines;
-use crate::signals::{Signal, Signals};
+use crate::signals;
 use crate::talk::{Level, Talk};
 
 /// Queues of a topic on each broker, unless told otherwise.
@@ -22,23 +21,14 @@ const QUEUES: u32 = 4;
 /// Something else listens at an address, or an argument makes no sense.
 pub(crate) fn run(args: &BrokerArgs, talk: Talk) -> Result<Exit, Failure> {
     let config = config(args)?;
-    let failed = |error: io::Error| Failure::failed(format_args!("the system refuses: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(failed)?;
+    signals::run(async |mut signals| {
         let broker = EmbeddedBroker::start_at(config).await.map_err(|error| {
             Failure::failed(format_args!("cannot listen: {error}; port 0 takes a free one"))
         })?;
         announce(&broker, talk)?;
         let signal = signals.next().await;
         broker.shutdown().await;
-        Ok(match signal {
-            Signal::Interrupt => Exit::Interrupted,
-            Signal::Terminate => Exit::Done,
-        })
+        Ok(signal.into())
     })
 }
 

@@ -1,4 +1,24 @@
+//! How a command runs that goes on until its work is done or somebody wants it to end.
+
 use std::io;
+
+use crate::exit::{Exit, Failure};
+
+/// Runs a command on one thread, with the signals in its hands.
+///
+/// # Errors
+/// The system refuses a thread or the signals; otherwise what the command says.
+pub(crate) fn run(command: impl AsyncFnOnce(Signals) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    let refused = |error: io::Error| Failure::failed(format_args!("the system refuses: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(refused)?;
+    let exit = runtime.block_on(async { command(Signals::listen().map_err(refused)?).await });
+    // A host name that is still being looked up keeps nobody waiting.
+    runtime.shutdown_background();
+    exit
+}
 
 /// A wish to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,6 +27,16 @@ pub(crate) enum Signal {
     Interrupt,
     /// SIGTERM: whoever started us wants us to end.
     Terminate,
+}
+
+/// How a command ends that had nothing left to lose when it was told to.
+impl From<Signal> for Exit {
+    fn from(signal: Signal) -> Self {
+        match signal {
+            Signal::Interrupt => Self::Interrupted,
+            Signal::Terminate => Self::Done,
+        }
+    }
 }
 
 /// Both signals, one after another.

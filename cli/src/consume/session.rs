@@ -28,7 +28,7 @@ use crate::clock::Clock;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::settings::Settings;
-use crate::signals::Signals;
+use crate::signals::{self, Signals};
 use crate::talk::{Level, Talk};
 
 /// How long what was begun may take to finish when the run ends. Below the 30 s after which
@@ -52,20 +52,11 @@ const END_RETRY: Duration = Duration::from_millis(500);
 /// What is wrong before anything was contacted. Later troubles are told and become the exit code.
 pub(crate) fn run(args: &ConsumeArgs, settings: Settings, clock: Clock, talk: Talk) -> Result<Exit, Failure> {
     let plan = Plan::new(args, settings, clock.unix_ms())?;
-    let failed = |error: io::Error| Failure::failed(format_args!("the system refuses: {error}"));
     // One thread: handlers only format, and whatever blocks has a thread of its own.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    let exit = runtime.block_on(async {
-        let signals = Signals::listen().map_err(failed)?;
+    signals::run(async |signals| {
         let session = Session::start(plan, signals, clock, talk).await?;
         Ok(session.run().await)
-    });
-    // A host name that is still being looked up keeps nobody waiting.
-    runtime.shutdown_background();
-    exit
+    })
 }
 
 /// A run of the consumer, from its start to the summary.

@@ -15,33 +15,20 @@ mod member;
 mod narrator;
 mod play;
 
-use std::io;
-
 use crate::clock::Clock;
 use crate::exit::{Exit, Failure};
 use crate::settings::Settings;
-use crate::signals::{Signal, Signals};
+use crate::signals;
 
 /// Runs the command.
 ///
 /// # Errors
 /// The system refuses a thread or a port, or somebody in the play cannot go on.
 pub(crate) fn run(settings: Settings, clock: Clock) -> Result<Exit, Failure> {
-    let failed = |error: io::Error| Failure::failed(format_args!("the system refuses: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    let exit = runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(failed)?;
+    signals::run(async |mut signals| {
         tokio::select! {
             exit = play::play(settings, clock) => exit,
-            signal = signals.next() => Ok(match signal {
-                Signal::Interrupt => Exit::Interrupted,
-                Signal::Terminate => Exit::Done,
-            }),
+            signal = signals.next() => Ok(signal.into()),
         }
-    });
-    runtime.shutdown_background();
-    exit
+    })
 }

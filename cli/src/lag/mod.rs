@@ -22,7 +22,7 @@ use crate::cluster::Cluster;
 use crate::exit::{Exit, Failure};
 use crate::output::Lines;
 use crate::settings::Settings;
-use crate::signals::{Signal, Signals};
+use crate::signals;
 use crate::talk::{Level, Talk};
 
 /// How often `--watch` looks.
@@ -40,26 +40,15 @@ pub(crate) fn run(args: &LagArgs, settings: Settings, clock: Clock, talk: Talk) 
     for topic in &args.topic {
         check_topic_name(topic).map_err(|error| Failure::usage(format_args!("-t: {}", error.why)))?;
     }
-    let failed = |error: io::Error| Failure::failed(format_args!("the system refuses: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    let exit = runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(failed)?;
+    signals::run(async |mut signals| {
         let cluster = Cluster::new(settings).await?;
         let exit = tokio::select! {
             exit = look(args, &cluster, clock, talk) => exit,
-            signal = signals.next() => Ok(match signal {
-                Signal::Interrupt => Exit::Interrupted,
-                Signal::Terminate => Exit::Done,
-            }),
+            signal = signals.next() => Ok(signal.into()),
         };
         cluster.close().await;
         exit
-    });
-    runtime.shutdown_background();
-    exit
+    })
 }
 
 /// Looks once, or again and again until there is more than may be.

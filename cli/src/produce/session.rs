@@ -23,7 +23,7 @@ use crate::cluster::Cluster;
 use crate::exit::{Exit, Failure};
 use crate::output::Lines;
 use crate::settings::Settings;
-use crate::signals::{Signal, Signals};
+use crate::signals::{self, Signal, Signals};
 use crate::talk::{Level, Talk};
 
 /// Messages that are under way at once, and the bytes of their bodies: there may be one more message than fits.
@@ -36,13 +36,7 @@ const UNDER_WAY_BYTES_MAX: usize = 8 << 20;
 /// What makes no sense, and whatever ends the run before its input ends.
 pub(crate) fn run(args: &ProduceArgs, settings: Settings, clock: Clock, talk: Talk) -> Result<Exit, Failure> {
     let plan = Plan::new(args)?;
-    let failed = |error: io::Error| Failure::failed(format_args!("the system refuses: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    let exit = runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(failed)?;
+    signals::run(async |mut signals| {
         let cluster = Cluster::new(settings).await?;
         let keys = UniqueKeys::new(cluster.client_id(), std::process::id(), clock.unix_ms());
         // Before anything is contacted: a file that is not there is worth no connection.
@@ -51,7 +45,7 @@ pub(crate) fn run(args: &ProduceArgs, settings: Settings, clock: Clock, talk: Ta
         let looking_up = Sender::new(cluster, plan.topic.clone(), plan.choice, is_delayed, clock);
         let sender = tokio::select! {
             sender = looking_up => sender?,
-            signal = signals.next() => return Ok(exit_of(signal)),
+            signal = signals.next() => return Ok(signal.into()),
         };
         let session = Session {
             feed: Feed {
@@ -73,16 +67,7 @@ pub(crate) fn run(args: &ProduceArgs, settings: Settings, clock: Clock, talk: Ta
             trouble: None,
         };
         session.run(&mut signals, plan.output, plan.topic.as_str()).await
-    });
-    runtime.shutdown_background();
-    exit
-}
-
-const fn exit_of(signal: Signal) -> Exit {
-    match signal {
-        Signal::Interrupt => Exit::Interrupted,
-        Signal::Terminate => Exit::Done,
-    }
+    })
 }
 
 /// A run, from the first message to the summary.
@@ -151,7 +136,7 @@ impl Session {
                 }
                 exit
             }
-            (None, Ended::Signal(signal)) => exit_of(signal),
+            (None, Ended::Signal(signal)) => signal.into(),
             (None, Ended::Input | Ended::Hurried) => Exit::Done,
         };
         if output.has_summary() {
