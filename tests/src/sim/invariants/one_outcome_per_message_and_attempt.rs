@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rocketmq_consumer_core::event::Verdict;
-use rocketmq_consumer_core::ids::{ConnId, Epoch, PhysicalOffset, QueueOffset};
+use rocketmq_consumer_core::ids::{Epoch, PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::time::Instant;
 
@@ -56,8 +56,6 @@ struct Back {
 pub(super) struct OneOutcomePerMessageAndAttempt {
     tenures: Tenures<Account>,
     backs: Requests<Back>,
-    /// The link that came up last, and when.
-    up: Option<(Life, ConnId, Instant)>,
 }
 
 impl OneOutcomePerMessageAndAttempt {
@@ -152,7 +150,7 @@ impl OneOutcomePerMessageAndAttempt {
                 State::Out | State::Failed => {
                     *state = State::Failed;
                     let epoch = tenure.epoch;
-                    let at = (self.up != Some((life, conn, at))).then_some(at);
+                    let at = (!self.backs.may_have_waited(life, conn)).then_some(at);
                     let back = Back {
                         queue,
                         epoch,
@@ -186,9 +184,6 @@ impl Invariant for OneOutcomePerMessageAndAttempt {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        if let Deed::Connected { conn, .. } = deed {
-            self.up = Some((life, conn, seen.at));
-        }
         self.settle(life, &deed);
         self.tenures.see(seen.at, life, &deed);
         self.backs.see(life, &deed, |_| {});

@@ -7,7 +7,7 @@
 //! Legal all the same: the pull of an *earlier* ownership still hanging at the broker. Its answer is nobody's,
 //! and nobody waits for it.
 
-use rocketmq_consumer_core::ids::{ConnId, Epoch, QueueOffset};
+use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
 use std::time::Duration;
 
@@ -33,8 +33,6 @@ struct Pulls {
 pub(super) struct OnePullPerEpoch {
     tenures: Tenures<Pulls>,
     requests: Requests<(Life, QueueNo, Epoch, u64)>,
-    /// The link that came up last, and when: what is written on it then may have waited, nobody sees for how long.
-    up: Option<(Life, ConnId, Instant)>,
 }
 
 impl OnePullPerEpoch {
@@ -59,9 +57,6 @@ impl Invariant for OnePullPerEpoch {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        if let Deed::Connected { conn, .. } = deed {
-            self.up = Some((life, conn, seen.at));
-        }
         self.tenures.see(seen.at, life, &deed);
         let mut lost = Vec::new();
         self.requests.see(life, &deed, |pull| lost.push(pull));
@@ -104,8 +99,11 @@ impl Invariant for OnePullPerEpoch {
                     )));
                 }
                 pulls.serial += 1;
-                let waited = self.up == Some((life, conn, seen.at));
-                let until = if waited { seen.at } else { seen.at + deadline };
+                let until = if self.requests.may_have_waited(life, conn) {
+                    seen.at
+                } else {
+                    seen.at + deadline
+                };
                 pulls.out = Some((pulls.serial, until));
                 pulls.asked = Some(offset);
                 let pull = (life, queue, tenure.epoch, pulls.serial);

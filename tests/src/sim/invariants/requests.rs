@@ -8,7 +8,11 @@ use crate::sim::seen::{Deed, Life};
 /// Requests that were written and neither answered nor lost with their link, with what a rule keeps of each.
 /// One that ended by its deadline stays until its link ends: from outside nobody sees it end.
 #[derive(Debug)]
-pub(in crate::sim) struct Requests<T>(BTreeMap<Key, T>);
+pub(in crate::sim) struct Requests<T> {
+    table: BTreeMap<Key, T>,
+    /// The link that came up in the step that runs.
+    up: Option<(Life, ConnId)>,
+}
 
 /// A request's life, connection and number, most significant first, as one number: rules look requests up so
 /// often that comparing them part by part is felt.
@@ -33,40 +37,50 @@ impl Key {
 
 impl<T> Default for Requests<T> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self {
+            table: BTreeMap::new(),
+            up: None,
+        }
     }
 }
 
 impl<T> Requests<T> {
     /// A request was written. Returns what stood under its number.
     pub(in crate::sim) fn asked(&mut self, life: Life, conn: ConnId, opaque: i32, what: T) -> Option<T> {
-        self.0.insert(Key::new(life, conn, opaque), what)
+        self.table.insert(Key::new(life, conn, opaque), what)
     }
 
     /// Its answer has come.
     pub(in crate::sim) fn answered(&mut self, life: Life, conn: ConnId, opaque: i32) -> Option<T> {
-        self.0.remove(&Key::new(life, conn, opaque))
+        self.table.remove(&Key::new(life, conn, opaque))
     }
 
-    /// Takes note of links and processes that end; what is lost with them is given to `lost`.
+    /// Whether what is written on a link now may have waited for it: nobody sees for how long.
+    pub(in crate::sim) fn may_have_waited(&self, life: Life, conn: ConnId) -> bool {
+        self.up == Some((life, conn))
+    }
+
+    /// Takes note of links that come up, and of links and processes that end; what is lost with them is given to `lost`.
     #[inline]
     pub(in crate::sim) fn see(&mut self, life: Life, deed: &Deed<'_>, lost: impl FnMut(T)) {
         match *deed {
             Deed::Disconnected { conn, .. } => self.lose(Key::of_conn(life, conn), lost),
             Deed::Killed | Deed::Closed => self.lose(Key::of_life(life), lost),
+            Deed::Connected { conn, .. } => self.up = Some((life, conn)),
+            Deed::StepEnd { .. } => self.up = None,
             _ => {}
         }
     }
 
     fn lose(&mut self, range: RangeInclusive<Key>, mut lost: impl FnMut(T)) {
-        let gone: Vec<_> = self.0.range(range).map(|(key, _)| *key).collect();
+        let gone: Vec<_> = self.table.range(range).map(|(key, _)| *key).collect();
         for key in gone {
-            self.0.remove(&key).into_iter().for_each(&mut lost);
+            self.table.remove(&key).into_iter().for_each(&mut lost);
         }
     }
 
     /// Requests of a life that wait for an answer.
     pub(in crate::sim) fn of_life(&self, life: Life) -> impl Iterator<Item = &T> {
-        self.0.range(Key::of_life(life)).map(|(_, what)| what)
+        self.table.range(Key::of_life(life)).map(|(_, what)| what)
     }
 }
