@@ -99,8 +99,8 @@ pub(in crate::sim) struct RefConsumer {
     positions: Vec<Position>,
     /// Whether the step began with a link that stands: what waited for it may be older than now.
     connected: bool,
-    /// Members that leave and met an obstacle on the way: what they could commit is not known.
-    obstructed: Vec<Life>,
+    /// When a member last met what may keep it from committing.
+    obstacles: BTreeMap<Life, Instant>,
 }
 
 impl RefConsumer {
@@ -409,8 +409,11 @@ impl RefConsumer {
         view: &dyn View,
     ) -> Result<(), Broken> {
         let ours = self.tenures.alive(life).filter(|alive| alive.is_ours());
-        let leaving = ours.and_then(|alive| alive.leaving);
-        if leaving.is_none_or(|(_, until)| at >= until) || self.obstructed.contains(&life) {
+        let Some((asked, until)) = ours.and_then(|alive| alive.leaving) else {
+            return Ok(());
+        };
+        let obstacle = self.obstacles.get(&life);
+        if at >= until || obstacle.is_some_and(|met| asked.saturating_since(*met) < OBSTACLE_LASTS) {
             return Ok(());
         }
         let mut tenures = self.tenures.of(life, queue).iter();
@@ -484,14 +487,8 @@ impl Invariant for RefConsumer {
             return Ok(());
         }
         self.questions.see(life, &deed, |_| {});
-        if is_obstacle(&deed)
-            && self
-                .tenures
-                .alive(life)
-                .is_some_and(|alive| alive.leaving.is_some())
-            && !self.obstructed.contains(&life)
-        {
-            self.obstructed.push(life);
+        if is_obstacle(&deed) {
+            self.obstacles.insert(life, seen.at);
         }
         match deed {
             Deed::Connected { .. } => self.connected = true,
@@ -534,6 +531,10 @@ fn moved(queue: QueueNo, book: &Book, to: QueueOffset) -> Position {
     let least = book.lowest().0.min(to);
     Position::Moved { queue, least, to }
 }
+
+/// How long an obstacle that was met before a member leaves may still be one: a broker that is down is dialled
+/// again after ten seconds at most, and a commit waits five for its link.
+const OBSTACLE_LASTS: Duration = Duration::from_secs(15);
 
 /// What may keep a member that leaves from committing all it wants to.
 fn is_obstacle(deed: &Deed<'_>) -> bool {

@@ -159,6 +159,20 @@ fn a_member_that_leaves_in_time_has_committed_what_is_finished() {
     leaves().revoke(1).breaks("leaves");
     leaves().commit(103).revoke(1).legal();
     leaves().disconnected().revoke(1).legal();
+    // A commit that was on its way before the member was asked to leave waited for a broker that is down.
+    let cut_before = |millis: u64| {
+        let mut bench = bench();
+        bench
+            .disconnected()
+            .at(millis)
+            .leave(10_000)
+            .commit(100)
+            .step_end(None);
+        bench.done(1, 100).done(1, 101).done(1, 102).revoke(1);
+        bench
+    };
+    cut_before(14_000).legal();
+    cut_before(16_000).breaks("leaves");
 }
 
 #[test]

@@ -42,7 +42,8 @@ struct Carried {
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     acknowledged: Option<QueueOffset>,
-    in_flight: Option<QueueOffset>,
+    /// Commits on their way: one, or two when a queue is given back meanwhile. Only the last answer ends that.
+    in_flight: u8,
     /// What the pull that is out carries.
     carried: Option<Carried>,
     /// The commit in flight, or else the last one, may be overtaken by what is carried.
@@ -59,7 +60,7 @@ impl Progress {
     pub(crate) const fn new(stored: Option<QueueOffset>, now: Instant) -> Self {
         Self {
             acknowledged: stored,
-            in_flight: None,
+            in_flight: 0,
             carried: None,
             unsure: false,
             acquired_at: now,
@@ -71,7 +72,7 @@ impl Progress {
 
     /// Whether `value` is to be committed now.
     pub(crate) fn is_due(&self, value: QueueOffset, now: Instant) -> bool {
-        if self.in_flight.is_some() {
+        if self.is_in_flight() {
             return false;
         }
         let repeat_at = AFTER_ACQUIRE
@@ -84,7 +85,7 @@ impl Progress {
     }
 
     pub(crate) fn sent(&mut self, value: QueueOffset, now: Instant) {
-        self.in_flight = Some(value);
+        self.in_flight = self.in_flight.saturating_add(1);
         self.unsure = self.carried_until(value, now).is_some();
     }
 
@@ -118,11 +119,11 @@ impl Progress {
 
     /// Whether the broker has acknowledged `value`, and nothing of ours may change that.
     pub(crate) fn is_safe(&self, value: QueueOffset) -> bool {
-        self.in_flight.is_none() && self.acknowledged == Some(value) && !self.unsure
+        !self.is_in_flight() && self.acknowledged == Some(value) && !self.unsure
     }
 
     pub(crate) fn acknowledged_at(&mut self, value: QueueOffset, now: Instant) {
-        self.in_flight = None;
+        self.in_flight = self.in_flight.saturating_sub(1);
         self.acknowledged = Some(value);
         self.must_tell = false;
         self.last_acknowledged_at = now;
@@ -135,7 +136,7 @@ impl Progress {
     }
 
     pub(crate) const fn failed(&mut self) {
-        self.in_flight = None;
+        self.in_flight = self.in_flight.saturating_sub(1);
     }
 
     /// The broker's link is new: it may be another life of that broker.
@@ -148,7 +149,7 @@ impl Progress {
     }
 
     pub(crate) const fn is_in_flight(&self) -> bool {
-        self.in_flight.is_some()
+        self.in_flight > 0
     }
 }
 
@@ -197,6 +198,23 @@ mod tests {
         progress.failed();
         assert!(progress.is_due(QueueOffset(2), at(1)));
         assert_eq!(progress.acknowledged(), Some(QueueOffset(1)));
+    }
+
+    #[test]
+    fn a_last_commit_is_awaited_though_an_earlier_one_is_answered_meanwhile() {
+        let answers: [fn(&mut Progress); 2] = [
+            |progress| progress.acknowledged_at(QueueOffset(2), at(1)),
+            |progress| progress.failed(),
+        ];
+        for answer in answers {
+            let mut progress = Progress::new(Some(QueueOffset(1)), at(0));
+            progress.sent(QueueOffset(2), at(0));
+            progress.sent(QueueOffset(3), at(1));
+            answer(&mut progress);
+            assert!(progress.is_in_flight());
+            progress.acknowledged_at(QueueOffset(3), at(2));
+            assert!(progress.is_safe(QueueOffset(3)));
+        }
     }
 
     #[test]
