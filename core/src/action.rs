@@ -159,6 +159,12 @@ pub enum RefusalReason {
     /// One client holds one consumer of a group.
     #[error("a consumer of this group is already registered with this client")]
     AlreadyRegistered,
+    /// The client holds as many groups as it may; one that is leaving counts until it has left.
+    #[error("this client holds {most} groups already; raise groups_max or open another client")]
+    TooManyGroups {
+        /// The limit, [`ClientConfig::set_groups_max`](crate::config::ClientConfig::set_groups_max).
+        most: u32,
+    },
     /// There is no such group on this client.
     #[error("no consumer of this group is registered with this client")]
     UnknownGroup,

@@ -119,6 +119,9 @@ settings! {
     /// Bytes that may wait to be written to one slow peer. Default 16 MiB; a request beyond it fails
     /// at once.
     send_queue_bytes_max / set_send_queue_bytes_max: u64 = 16 * MIB;
+    /// Groups the client may hold at once, those that are leaving included. Default 64, 1..=1024: every
+    /// heartbeat names all of them, and one task carries them.
+    groups_max / set_groups_max: u32 = 64;
     /// The same notice about the same subject is repeated no more often than this. Default 10 s.
     notice_interval / set_notice_interval: Duration = secs(10);
 }
@@ -192,7 +195,7 @@ impl ClientConfig {
                 "must be at least 1, and send_queue_bytes_max at least 65536",
             ));
         }
-        Ok(())
+        check_range("groups_max", self.groups_max, 1, 1024)
     }
 }
 

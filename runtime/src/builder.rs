@@ -295,7 +295,8 @@ impl<R: Runtime> ConsumerBuilder<R> {
             Opener::new(&config, Arc::clone(client.inbox())),
         );
         // From here on whoever drops this future drops the consumer, which stops the group.
-        let consumer = Consumer::new(client, group, Arc::clone(&notices), owns_client);
+        let ticket = registration.ticket();
+        let consumer = Consumer::new(client, group, Arc::clone(&notices), owns_client, ticket);
         let config = Arc::new(config);
         let start = |reply| {
             Command::Start(Box::new(StartGroup {

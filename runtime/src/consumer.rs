@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rocketmq_consumer_core::action::ShutdownReport;
@@ -11,6 +10,7 @@ use crate::client::Client;
 use crate::driver::Command;
 use crate::error::{Closed, StartError};
 use crate::notices::{NoticeHub, Notices};
+use crate::registry::Ticket;
 use crate::runtime::Runtime;
 
 /// How often a start with `connect_timeout` looks whether somebody has answered.
@@ -27,7 +27,7 @@ pub struct Consumer<R: Runtime> {
     notices: Arc<NoticeHub>,
     /// Nobody else can use the client, so it ends with this consumer.
     owns_client: bool,
-    stopped: AtomicBool,
+    ticket: Ticket,
 }
 
 impl<R: Runtime + Default> Consumer<R> {
@@ -43,13 +43,14 @@ impl<R: Runtime> Consumer<R> {
         group: ConsumerGroup,
         notices: Arc<NoticeHub>,
         owns_client: bool,
+        ticket: Ticket,
     ) -> Self {
         Self {
             client,
             group,
             notices,
             owns_client,
-            stopped: AtomicBool::new(false),
+            ticket,
         }
     }
 
@@ -69,9 +70,9 @@ impl<R: Runtime> Consumer<R> {
     /// # Errors
     /// [`Closed`] when the consumer ends before.
     pub async fn ready(&self) -> Result<(), Closed> {
-        let group = self.group.clone();
+        let who = self.ticket;
         self.client
-            .command(|reply| Command::AwaitReady { group, reply })
+            .command(|reply| Command::AwaitReady { who, reply })
             .await
     }
 
@@ -94,7 +95,7 @@ impl<R: Runtime> Consumer<R> {
     /// Another number changes nothing and is a warning in the log.
     pub fn set_concurrency(&self, permits: u32) {
         self.client.inbox().push(Command::Concurrency {
-            group: self.group.clone(),
+            who: self.ticket,
             permits,
         });
     }
@@ -104,18 +105,13 @@ impl<R: Runtime> Consumer<R> {
     ///
     /// What was begun here goes on if the returned future is dropped. Further calls return an empty report.
     pub async fn shutdown(&self, drain: Duration) -> ShutdownReport {
-        let group = self.group.clone();
+        let who = self.ticket;
         let stop = |reply| Command::Stop {
-            group,
+            who,
             drain,
             reply: Some(reply),
         };
-        let report = if self.stopped.load(Ordering::Acquire) {
-            Err(Closed)
-        } else {
-            self.client.command(stop).await
-        };
-        self.stopped.store(true, Ordering::Release);
+        let report = self.client.command(stop).await;
         if self.owns_client {
             self.client.shutdown(Duration::ZERO).await;
         }
@@ -158,15 +154,12 @@ fn is_connected(status: &Status) -> bool {
 
 impl<R: Runtime> Drop for Consumer<R> {
     fn drop(&mut self) {
-        // A group of the same name may live by now; it is not ours to stop.
-        if !self.stopped.load(Ordering::Acquire) {
-            let stop = Command::Stop {
-                group: self.group.clone(),
-                drain: Duration::ZERO,
-                reply: None,
-            };
-            self.client.inbox().push(stop);
-        }
+        let stop = Command::Stop {
+            who: self.ticket,
+            drain: Duration::ZERO,
+            reply: None,
+        };
+        self.client.inbox().push(stop);
     }
 }
 

@@ -188,24 +188,26 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
                     self.brain.handle(now, AppEvent::StartGroup(config));
                 }
             }
-            Command::Stop { group, drain, reply } => {
+            Command::Stop { who, drain, reply } => {
                 // Without such a group the reply is dropped, which tells as much.
-                if let Some(stopping) = self.groups.by_name(&group) {
+                if let Some(stopping) = self.groups.by_ticket(who) {
                     stopping.awaiting_stop.extend(reply);
+                    let group = stopping.name().clone();
                     self.brain.handle(now, AppEvent::StopGroup { group, drain });
                 }
             }
-            Command::Concurrency { group, permits } => {
-                if let Some(resized) = self.groups.by_name(&group) {
+            Command::Concurrency { who, permits } => {
+                if let Some(resized) = self.groups.by_ticket(who) {
                     // The machine refuses the rest and keeps its number; so must the desk.
                     if CONCURRENCY.contains(&permits) {
                         resized.desk.resize(permits);
                     }
+                    let group = resized.name().clone();
                     self.brain.handle(now, AppEvent::Concurrency { group, permits });
                 }
             }
-            Command::AwaitReady { group, reply } => {
-                if let Some(group) = self.groups.by_name(&group) {
+            Command::AwaitReady { who, reply } => {
+                if let Some(group) = self.groups.by_ticket(who) {
                     group.await_ready(reply);
                 }
             }
@@ -370,7 +372,7 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
         };
         let waiting = std::mem::take(&mut stopped.awaiting_stop);
         // First its name and its lanes are given free: who is told may start it again at once.
-        drop(stopped);
+        stopped.end();
         for reply in waiting {
             let _gone = reply.send(report.clone());
         }
@@ -386,6 +388,7 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
             .is_some_and(|group| group.is_starting());
         if starting && let Some(mut refused) = self.groups.remove(&name) {
             refused.started(Err(StartError::Refused(why)));
+            refused.end();
         }
     }
 
@@ -429,7 +432,7 @@ impl<R: Runtime, M: Machine> Drop for Driver<R, M> {
     fn drop(&mut self) {
         self.inbox.close();
         // Names are given free before anybody hears of the end and starts anew.
-        self.groups = Groups::default();
+        std::mem::take(&mut self.groups).end();
         self.notices.end();
         // A recording is whole once its client is known to have ended.
         self.brain.recorder = None;

@@ -90,9 +90,14 @@ impl ConsumerState {
         if self.by_name.contains_key(&name) {
             return self.refuse(Some(name), "start", RefusalReason::AlreadyRegistered);
         }
+        let most = self.config.groups_max;
+        if self.groups.len() >= most as usize {
+            return self.refuse(Some(name), "start", RefusalReason::TooManyGroups { most });
+        }
         if let Err(ConfigError { key, why }) = config.check() {
             return self.refuse(Some(name), "start", RefusalReason::BadConfig(key, why));
         }
+        self.farewells.revoke(&name);
         let client = self.config.clone();
         let mut cx = self.ground.cx();
         let key = self.groups.insert_with(|key| {

@@ -66,8 +66,8 @@ impl Bench {
             .map(|wish| match wish {
                 Wish::Ask(question) => format!("ask {:?} for {:?}", question.to, question.purpose),
                 Wish::Beat { addr, revision } => format!("beat {addr} with {revision}"),
-                Wish::BrokerReady { broker, new } => {
-                    format!("{broker} ready{}", if new { ", new" } else { "" })
+                Wish::BrokerReady { broker, ready } => {
+                    format!("{broker} ready{}", if ready.is_new() { ", new" } else { "" })
                 }
                 Wish::TellAgain(broker) => format!("tell {broker} again"),
                 Wish::RouteSuspect(topic) => format!("suspect {topic}"),

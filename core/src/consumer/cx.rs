@@ -81,7 +81,10 @@ pub(crate) enum Purpose {
         addr: PeerAddr,
         revision: u64,
     },
-    Unregister(GroupKey),
+    Unregister {
+        addr: PeerAddr,
+        group: ConsumerGroup,
+    },
     Members {
         group: GroupKey,
         round: u64,
@@ -187,9 +190,8 @@ pub(crate) enum Wish {
     Ask(Question),
     /// Tell a broker that we live, with this revision of our subscriptions.
     Beat { addr: PeerAddr, revision: u64 },
-    /// A broker has acknowledged the newest subscriptions: what waited for it may go on. `new` when it
-    /// is the first time on this connection.
-    BrokerReady { broker: BrokerName, new: bool },
+    /// A broker has acknowledged subscriptions: what waited for it may go on.
+    BrokerReady { broker: BrokerName, ready: Ready },
     /// A broker seems not to know us well enough.
     TellAgain(BrokerName),
     /// A broker's answer contradicts the route of a topic.
@@ -206,6 +208,27 @@ pub(crate) enum Wish {
     Stopped(GroupKey),
     /// Somebody should see this.
     Notice(Option<ConsumerGroup>, NoticeKind),
+}
+
+/// What a broker's acknowledgement has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    /// The revision it knew before; `None` when it is the first one on this connection.
+    pub(crate) before: Option<u64>,
+    /// The revision it knows now.
+    pub(crate) now: u64,
+}
+
+impl Ready {
+    /// Whether the connection is new.
+    pub(crate) const fn is_new(self) -> bool {
+        self.before.is_none()
+    }
+
+    /// Whether it is the first time on this connection that the broker hears of what was new at `revision`.
+    pub(crate) fn meets(self, revision: u64) -> bool {
+        self.before < Some(revision) && revision <= self.now
+    }
 }
 
 /// Everything a part may touch.

@@ -17,7 +17,7 @@ use core::time::Duration;
 
 use crate::action::CallError;
 use crate::config::ClientConfig;
-use crate::consumer::cx::{Cx, TimerKey, Wish};
+use crate::consumer::cx::{Cx, Ready, TimerKey, Wish};
 use crate::ids::{BrokerName, PeerAddr};
 use crate::notice::NoticeKind;
 use crate::status::HoldReason;
@@ -162,13 +162,15 @@ impl Heartbeats {
         };
         beat.in_flight = None;
         beat.failures = 0;
-        let new = beat.acknowledged.is_none();
-        beat.acknowledged = beat.acknowledged.max(Some(revision));
+        let before = beat.acknowledged;
+        let now = before.map_or(revision, |before| before.max(revision));
+        beat.acknowledged = Some(now);
         let broker = beat.broker.clone();
         if revision < self.revision {
             self.tell(cx, addr);
         }
-        cx.wishes.push_back(Wish::BrokerReady { broker, new });
+        let ready = Ready { before, now };
+        cx.wishes.push_back(Wish::BrokerReady { broker, ready });
     }
 
     /// The heartbeat was refused, or not answered, or its link broke.
@@ -269,12 +271,13 @@ impl Heartbeats {
             .is_some_and(|beat| beat.acknowledged.is_some())
     }
 
-    /// The addresses that know us.
-    pub(crate) fn acknowledged(&self) -> alloc::vec::Vec<PeerAddr> {
-        self.beats
+    /// The addresses that know us or are just being told, and whether a heartbeat is under way there.
+    pub(crate) fn told(&self) -> alloc::vec::Vec<(PeerAddr, bool)> {
+        let told = self
+            .beats
             .iter()
-            .filter(|(_, beat)| beat.acknowledged.is_some())
-            .map(|(addr, _)| addr.clone())
+            .filter(|(_, beat)| beat.acknowledged.is_some() || beat.in_flight.is_some());
+        told.map(|(addr, beat)| (addr.clone(), beat.in_flight.is_some()))
             .collect()
     }
 

@@ -40,6 +40,7 @@ use crate::time::{Instant, WallTime};
 
 use calls::Calls;
 use cx::{Cx, Purpose, TimerKey, Wish};
+use farewell::Farewells;
 use group::Group;
 use heartbeat::Heartbeats;
 use notices::Notices;
@@ -65,8 +66,7 @@ pub struct ConsumerState {
     by_name: BTreeMap<ConsumerGroup, GroupKey>,
     calls: Calls,
     notices: Notices,
-    /// Brokers that have not answered a group's farewell yet.
-    farewells: BTreeMap<GroupKey, usize>,
+    farewells: Farewells,
     life: Life,
 }
 
@@ -116,7 +116,7 @@ impl ConsumerState {
             by_name: BTreeMap::new(),
             calls: Calls::default(),
             notices: Notices::new(config.notice_interval),
-            farewells: BTreeMap::new(),
+            farewells: Farewells::default(),
             life: Life::Running,
             config,
         })

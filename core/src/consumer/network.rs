@@ -70,10 +70,13 @@ impl ConsumerState {
                         .on_unknown(&mut cx, &topic, no_route(&error), expected);
                 }
             },
-            Purpose::Heartbeat { addr, revision } => match HeartbeatAnswer::decode(header, body) {
-                Ok(_) => self.beats.on_acknowledged(&mut cx, &addr, revision),
-                Err(error) => self.beats.on_failed(&mut cx, &addr, &error.into()),
-            },
+            Purpose::Heartbeat { addr, revision } => {
+                match HeartbeatAnswer::decode(header, body) {
+                    Ok(_) => self.beats.on_acknowledged(&mut cx, &addr, revision),
+                    Err(error) => self.beats.on_failed(&mut cx, &addr, &error.into()),
+                }
+                self.on_beat_ended(&addr, false);
+            }
             Purpose::Members { group, round, broker } => {
                 let members = decode::<MemberList>(header, body).map(|list| list.client_ids);
                 if let Some(group) = self.groups.get_mut(group) {
@@ -105,7 +108,9 @@ impl ConsumerState {
                     group.on_send_back(&mut cx, Peers::of(&self.routes, &self.beats), back, answer);
                 }
             }
-            Purpose::Unregister(group) => self.told_farewell(group),
+            Purpose::Unregister { addr, group } => {
+                self.on_farewell(addr, group, decode::<Done>(header, body).map(|_| ()));
+            }
             Purpose::Call(id) => self.calls.answered(&mut cx, id, header, body),
         }
     }
@@ -123,7 +128,11 @@ impl ConsumerState {
                 }
                 self.routes.on_failed(&mut cx, &topic, &error);
             }
-            Purpose::Heartbeat { addr, .. } => self.beats.on_failed(&mut cx, &addr, &error),
+            Purpose::Heartbeat { addr, .. } => {
+                self.beats.on_failed(&mut cx, &addr, &error);
+                let lost = matches!(error, CallError::Closed | CallError::Connect(_));
+                self.on_beat_ended(&addr, lost);
+            }
             Purpose::Members { group, round, broker } => {
                 if let Some(group) = self.groups.get_mut(group) {
                     group.on_members(
@@ -169,7 +178,7 @@ impl ConsumerState {
                     group.on_send_back(&mut cx, Peers::of(&self.routes, &self.beats), back, Err(error));
                 }
             }
-            Purpose::Unregister(group) => self.told_farewell(group),
+            Purpose::Unregister { addr, group } => self.on_farewell(addr, group, Err(error)),
             Purpose::Call(id) => self.calls.failed(&mut cx, id, error),
         }
     }
@@ -181,12 +190,12 @@ impl ConsumerState {
         if code == MembersChanged::CODE {
             if let Ok(notice) = MembersChanged::decode(&header.ext, body)
                 && let Some(broker) = self.rpc.addr(conn).cloned()
-                && let Some(group) = self
-                    .by_name
-                    .get(&notice.group)
-                    .and_then(|key| self.groups.get_mut(*key))
             {
-                group.on_notified(&mut cx, broker);
+                let key = self.by_name.get(&notice.group);
+                match key.and_then(|key| self.groups.get_mut(*key)) {
+                    Some(group) => group.on_notified(&mut cx, broker),
+                    None => self.on_taken_for_member(broker, notice.group),
+                }
             }
             return;
         }
@@ -220,6 +229,8 @@ impl ConsumerState {
                 let mut cx = self.ground.cx();
                 self.beats.on_link_down(&mut cx, &addr);
                 self.routes.link_failed(&mut cx, &addr);
+                self.on_link_lost(&addr);
+                let mut cx = self.ground.cx();
                 let kind = if self.routes.is_name_server(&addr) {
                     NoticeKind::NameServerUnreachable { addr, cause: trouble }
                 } else {

@@ -34,9 +34,13 @@ impl<'a> Peers<'a> {
     }
 
     /// The broker that is asked for the members when it comes to this topic: the first by name that
-    /// knows us on the connection that stands. Members of ours so ask the same one.
-    pub(crate) fn speaker(&self, topic: &Topic) -> Option<BrokerName> {
-        let knows_us = |broker: &&BrokerName| self.readiness(broker, Replica::MasterElseSlave, 0).0.is_ok();
+    /// knows the group, which was named first at `revision`, on the connection that stands. Members of ours
+    /// so ask the same one.
+    pub(crate) fn speaker(&self, topic: &Topic, revision: u64) -> Option<BrokerName> {
+        let knows_us = |broker: &&BrokerName| {
+            let (ready, _) = self.readiness(broker, Replica::MasterElseSlave, revision);
+            ready.is_ok()
+        };
         self.routes.brokers_of(topic).find(knows_us).cloned()
     }
 }

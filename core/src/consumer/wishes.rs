@@ -35,8 +35,8 @@ impl ConsumerState {
         match wish {
             Wish::Ask(question) => self.ask(question),
             Wish::Beat { addr, revision } => self.beat(addr, revision),
-            Wish::BrokerReady { broker, new } => self.each_group(|group, cx, peers| {
-                group.on_broker_ready(cx, peers, &broker, new);
+            Wish::BrokerReady { broker, ready } => self.each_group(|group, cx, peers| {
+                group.on_broker_ready(cx, peers, &broker, ready);
             }),
             Wish::TellAgain(broker) => {
                 let mut cx = self.ground.cx();
@@ -146,8 +146,12 @@ impl ConsumerState {
         let gone = self.beats.set_addresses(&mut cx, addresses);
         for addr in gone {
             self.routes.link_works(&addr);
-            if !self.routes.is_name_server(&addr) {
+            // A call that waits there is nobody's but the caller's; its link stays until it breaks.
+            let is_called = self.rpc.awaits(&addr, |of| matches!(of, Purpose::Call(_)));
+            if !self.routes.is_name_server(&addr) && !is_called {
+                let mut cx = self.ground.cx();
                 self.rpc.forget(&mut cx.step(), &addr);
+                self.on_link_lost(&addr);
             }
         }
     }

@@ -380,6 +380,12 @@ impl<P: Clone> Rpc<P> {
         }
     }
 
+    /// Whether somebody waits for an answer of a kind from this address.
+    pub(crate) fn awaits(&self, addr: &PeerAddr, wanted: impl Fn(&P) -> bool) -> bool {
+        let slot = self.by_addr.get(addr);
+        slot.is_some_and(|slot| self.pending.any(*slot, wanted))
+    }
+
     /// From now on each link may be dialled once more at most: what is left to say is a last commit.
     pub(crate) fn leave(&mut self) {
         if !self.leaving {

@@ -70,6 +70,12 @@ impl<P> PendingTable<P> {
             .any(|pending| pending.slot == slot && pending.sent_at.is_none())
     }
 
+    /// Whether any request of this link that has not ended is of a kind.
+    pub(super) fn any(&self, slot: u32, wanted: impl Fn(&P) -> bool) -> bool {
+        let mut pending = self.by_opaque.values();
+        pending.any(|pending| pending.slot == slot && wanted(&pending.purpose))
+    }
+
     /// Takes what ends with a lost connection: the written ones and the impatient ones.
     pub(super) fn take_lost(&mut self, slot: u32) -> Vec<(i32, Pending<P>)> {
         self.take_where(|p| p.slot == slot && (p.sent_at.is_some() || p.patience == Patience::FailFast))

@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_channel::oneshot;
@@ -9,7 +10,7 @@ use crate::desk::Desk;
 use crate::driver::inbox::StartGroup;
 use crate::error::StartError;
 use crate::notices::NoticeHub;
-use crate::registry::Registration;
+use crate::registry::{Registration, Ticket};
 
 /// The groups of one client, in the order they were started.
 #[derive(Default)]
@@ -29,11 +30,11 @@ pub(crate) struct Group {
     awaiting_ready: Vec<oneshot::Sender<()>>,
     pub(crate) awaiting_stop: Vec<oneshot::Sender<ShutdownReport>>,
     /// Given free when the group is dropped.
-    _registration: Registration,
+    registration: Registration,
 }
 
 impl Group {
-    fn name(&self) -> &ConsumerGroup {
+    pub(crate) fn name(&self) -> &ConsumerGroup {
         self.config.group()
     }
 
@@ -42,6 +43,15 @@ impl Group {
         if let Some(reply) = self.started.take() {
             // A starter that does not wait any more has stopped the group by now.
             let _gone = reply.send(result);
+        }
+    }
+
+    /// Lets go of everything the group has. Its handler goes too, and what a user's destructor does must not
+    /// end the task that carries the other groups.
+    pub(crate) fn end(self) {
+        let name = self.name().clone();
+        if catch_unwind(AssertUnwindSafe(move || drop(self))).is_err() {
+            tracing::error!(target: "rocketmq", group = %name, "a handler panicked when it was dropped");
         }
     }
 
@@ -90,11 +100,12 @@ impl Groups {
             started: Some(reply),
             awaiting_ready: Vec::new(),
             awaiting_stop: Vec::new(),
-            _registration: registration,
+            registration,
         };
         if self.by_name(config.group()).is_some() {
             use rocketmq_consumer_core::action::RefusalReason::AlreadyRegistered;
             group.started(Err(StartError::Refused(AlreadyRegistered)));
+            group.end();
             return None;
         }
         self.living.push(group);
@@ -103,6 +114,12 @@ impl Groups {
 
     pub(crate) fn by_name(&mut self, name: &ConsumerGroup) -> Option<&mut Group> {
         self.living.iter_mut().find(|group| group.name() == name)
+    }
+
+    /// The group of this very consumer, if it lives.
+    pub(crate) fn by_ticket(&mut self, who: Ticket) -> Option<&mut Group> {
+        let mut living = self.living.iter_mut();
+        living.find(|group| group.registration.ticket() == who)
     }
 
     /// The machine has taken the group in; its runs carry this key.
@@ -121,6 +138,11 @@ impl Groups {
     pub(crate) fn remove(&mut self, name: &ConsumerGroup) -> Option<Group> {
         let index = self.living.iter().position(|group| group.name() == name)?;
         Some(self.living.remove(index))
+    }
+
+    /// All of them end.
+    pub(crate) fn end(self) {
+        self.living.into_iter().for_each(Group::end);
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Group> {

@@ -8,14 +8,14 @@ use futures_channel::oneshot;
 use rocketmq_consumer_core::action::{CallAnswer, CallError, ShutdownReport};
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::event::{AppEvent, Call, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::{ConsumeId, ConsumerGroup};
+use rocketmq_consumer_core::ids::ConsumeId;
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::status::Status;
 
 use crate::desk::Desk;
 use crate::error::StartError;
 use crate::notices::NoticeHub;
-use crate::registry::Registration;
+use crate::registry::{Registration, Ticket};
 use crate::sync::lock;
 
 /// What handles and handlers want of the driver.
@@ -24,19 +24,16 @@ pub(crate) enum Command {
     App(AppEvent),
     /// Start a group.
     Start(Box<StartGroup>),
-    /// Stop a group; the report is empty when there is no such group.
+    /// Stop a group; the report is empty when it has ended before.
     Stop {
-        group: ConsumerGroup,
+        who: Ticket,
         drain: Duration,
         reply: Option<oneshot::Sender<ShutdownReport>>,
     },
     /// Change how many handler calls of a group may run at once.
-    Concurrency { group: ConsumerGroup, permits: u32 },
+    Concurrency { who: Ticket, permits: u32 },
     /// Tell when the group's first assignment is being pulled.
-    AwaitReady {
-        group: ConsumerGroup,
-        reply: oneshot::Sender<()>,
-    },
+    AwaitReady { who: Ticket, reply: oneshot::Sender<()> },
     /// Ask a peer; the driver chooses the id.
     Call {
         call: Box<Call>,

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::desk::Desk;
-use crate::registry::Registration;
+use crate::registry::{Registration, Ticket};
 use crate::sync::lock;
 use crate::testing::{Script, TestRuntime, batch, eventually, frame};
 
@@ -26,6 +26,7 @@ const CONN: ConnId = ConnId {
 struct Bench {
     script: Script,
     inbox: Arc<Inbox>,
+    tickets: Mutex<BTreeMap<String, Ticket>>,
 }
 
 impl Bench {
@@ -44,7 +45,11 @@ impl Bench {
             frame_len_max: 16_777_212,
         };
         tokio::spawn(Driver::new(parts).run());
-        Self { script, inbox }
+        Self {
+            script,
+            inbox,
+            tickets: Mutex::default(),
+        }
     }
 
     /// Gives the machine actions and wakes the driver with an event that means nothing.
@@ -323,6 +328,11 @@ impl Bench {
         let mut config = GroupConfig::new(group.into());
         config.subscribe(topic.into(), "*");
         let (reply, started) = oneshot::channel();
+        let registration = Registration::new("driver@tests".into(), group.into()).unwrap();
+        self.tickets
+            .lock()
+            .unwrap()
+            .insert(group.into(), registration.ticket());
         let start = StartGroup {
             config: Arc::new(config),
             desk: Box::new(Echo {
@@ -330,7 +340,7 @@ impl Bench {
                 delay,
             }),
             notices: Arc::default(),
-            registration: Registration::new("driver@tests".into(), group.into()).unwrap(),
+            registration,
             reply,
         };
         self.inbox.push(Command::Start(Box::new(start)));
@@ -414,10 +424,8 @@ async fn a_desk_hears_only_of_a_concurrency_that_the_machine_takes() {
     let _started = bench.start("resized", "T", 0).await;
     for permits in [0, 1_001, u32::MAX, 5] {
         let group = ConsumerGroup::from("resized");
-        bench.inbox.push(Command::Concurrency {
-            group: group.clone(),
-            permits,
-        });
+        let who = bench.tickets.lock().unwrap()["resized"];
+        bench.inbox.push(Command::Concurrency { who, permits });
         let told = AppEvent::Concurrency { group, permits };
         assert_eq!(bench.script.event().await, told.into());
     }

@@ -40,7 +40,7 @@ impl Group {
                 None => {}
                 Some(queues) if queues.is_empty() => self.apply_share(cx, peers, &topic, Vec::new(), false),
                 Some(_) => {
-                    if let Some(speaker) = peers.speaker(&topic) {
+                    if let Some(speaker) = peers.speaker(&topic, self.introduced) {
                         asked.entry(speaker).or_default().push(topic);
                     }
                 }

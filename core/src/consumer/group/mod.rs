@@ -20,7 +20,7 @@ use core::time::Duration;
 
 use crate::action::ShutdownReport;
 use crate::config::{ClientConfig, ConfigError, GroupConfig, StartAt};
-use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, TimerKey, Wish};
+use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, Ready, TimerKey, Wish};
 use crate::consumer::peers::Peers;
 use crate::ids::{
     BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, QueueKey, QueueOffset,
@@ -63,6 +63,8 @@ pub(crate) struct Group {
     subscriptions: BTreeMap<Topic, Subscribed>,
     /// The revision of our subscriptions that a broker must know before it is pulled from.
     revision: u64,
+    /// The first revision that names us: a broker that knows an older one does not know the group.
+    introduced: u64,
     phase: GroupPhase,
     rebalance: Rebalance,
     queues: Slab<QueueKey, Queue>,
@@ -108,6 +110,7 @@ impl Group {
             retry_topic: retry.clone(),
             subscriptions: BTreeMap::new(),
             revision: u64::MAX,
+            introduced: u64::MAX,
             phase: GroupPhase::Running,
             rebalance: Rebalance::new(key),
             queues: Slab::new(),
@@ -167,6 +170,9 @@ impl Group {
     /// Every broker will hear of our subscriptions at this revision; a pull waits until its broker has.
     pub(crate) const fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
+        if self.introduced > revision {
+            self.introduced = revision;
+        }
     }
 
     /// Whether the brokers have been told good-bye: a heartbeat that names the group after that would
@@ -209,15 +215,15 @@ impl Group {
         self.wake_waiting(cx, peers, |_| true);
     }
 
-    /// A broker knows our newest subscriptions; `new` when it is the first time on this connection.
+    /// A broker knows our newest subscriptions.
     pub(crate) fn on_broker_ready(
         &mut self,
         cx: &mut Cx<'_>,
         peers: Peers<'_>,
         broker: &BrokerName,
-        new: bool,
+        ready: Ready,
     ) {
-        if new {
+        if ready.is_new() {
             for (_, queue) in self
                 .queues
                 .iter_mut()
@@ -228,10 +234,11 @@ impl Group {
                     tenure.pull.cut_pause(cx);
                 }
             }
-            if self.phase == GroupPhase::Running {
-                self.rebalance
-                    .wanted(cx, Why::Learned, self.config.notify_debounce);
-            }
+        }
+        // A group that begins on a client that runs meets its brokers on connections that stand.
+        if (ready.is_new() || ready.meets(self.introduced)) && self.phase == GroupPhase::Running {
+            self.rebalance
+                .wanted(cx, Why::Learned, self.config.notify_debounce);
         }
         self.wake_waiting(cx, peers, |queue| &queue.name.broker == broker);
     }
