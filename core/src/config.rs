@@ -590,6 +590,7 @@ mod tests {
             set_dial_backoff: [millis(1), secs(1)], [ZERO, millis(1_001)];
             set_frame_len_max: [1024, 16_777_212], [0, 1023, 16_777_213];
             set_requests_per_link_max: [1, u32::MAX], [0];
+            set_groups_max: [1, 1024], [0, 1025];
         }
         assert_eq!(
             client_key(|c| {

@@ -20,7 +20,7 @@
 //! # }
 //! ```
 //!
-//! `examples/` has a short program for each way: `consume`, `batch`, `stream`, `two_groups`, and `shutdown`
+//! `examples/` has a short program for each way: `consume`, `batch`, `stream`, `several_groups`, and `shutdown`
 //! with notices, status and a changing pace. A program of its own needs tokio's features `macros` and
 //! `rt-multi-thread`, and `signal` for Ctrl-C.
 //!

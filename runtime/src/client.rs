@@ -1,7 +1,8 @@
+mod request;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_channel::oneshot;
 use rocketmq_consumer_core::action::{CallAnswer, CallError};
 use rocketmq_consumer_core::config::{ClientConfig, ConfigError};
@@ -20,6 +21,8 @@ use crate::notices::{NoticeHub, Notices};
 use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::typed;
+
+pub use request::Request;
 
 /// One client instance: connections, routes and heartbeats that any number of consumer groups share,
 /// carried by one task.
@@ -199,47 +202,6 @@ impl<R: Runtime> std::fmt::Debug for Client<R> {
     }
 }
 
-/// A request that is not consuming: a code, header fields, a body, and how long to wait.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "a request is sent by `Client::call`"]
-pub struct Request {
-    code: i32,
-    fields: Vec<(Box<str>, Box<str>)>,
-    body: Bytes,
-    timeout: Duration,
-}
-
-impl Request {
-    /// A request with this code, no fields, no body, and 3 s to be answered.
-    pub const fn new(code: i32) -> Self {
-        Self {
-            code,
-            fields: Vec::new(),
-            body: Bytes::new(),
-            timeout: Duration::from_secs(3),
-        }
-    }
-
-    /// Adds a header field.
-    pub fn field(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.fields
-            .push((name.into().into_boxed_str(), value.into().into_boxed_str()));
-        self
-    }
-
-    /// Sets the body.
-    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
-        self.body = body.into();
-        self
-    }
-
-    /// Sets how long to wait for the answer, connecting included.
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-}
-
 type ClientSetting = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 
 /// Settings of a [`Client`].
@@ -392,24 +354,4 @@ fn parse_name_servers(lists: &[String]) -> Result<Vec<PeerAddr>, ConfigError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn name_servers_come_as_lists_and_a_bad_one_is_named() {
-        let parse =
-            |lists: &[&str]| parse_name_servers(&lists.iter().map(|&list| list.into()).collect::<Vec<_>>());
-        let (a, b) = (PeerAddr::new("127.0.0.1", 9876), PeerAddr::new("::1", 1));
-        for lists in [
-            &["127.0.0.1:9876;[::1]:1"][..],
-            &["127.0.0.1:9876", " [::1]:1 ;;"],
-        ] {
-            assert_eq!(parse(lists), Ok(vec![a.clone(), b.clone()]));
-        }
-        let error = parse(&["127.0.0.1:9876;nowhere"]).unwrap_err();
-        assert!(
-            error.key == "name_server" && error.why.contains("\"nowhere\""),
-            "{error}"
-        );
-    }
-}
+mod tests;

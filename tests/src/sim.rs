@@ -20,7 +20,7 @@
 //! What runs are the machines themselves: the consumer's, and the broker's of the core. The world between them
 //! moves bytes and lets time pass, and knows no protocol except to look at it ([`seen`]).
 //!
-//! One client holds one group here.
+//! A client holds one group, or several: [`Sim::consumer_on`] and members with a [`host`](plan::MemberPlan::host).
 
 mod acting;
 mod agenda;
@@ -129,6 +129,23 @@ impl Sim {
         self.member(client, group, Handler::new(handler))
     }
 
+    /// Starts another group on the client of a member of ours, as [`Sim::consumer`] does: it shares its
+    /// connections and can leave and come back on its own.
+    pub fn consumer_on<R: Into<Handling>>(
+        &mut self,
+        host: MemberId,
+        group: &str,
+        topic: &str,
+        handler: impl FnMut(&Delivery<'_>) -> R + Send + 'static,
+    ) -> MemberId {
+        let mut group = GroupConfig::new(group.into());
+        group.set_start_at(StartAt::Earliest).subscribe(topic.into(), "*");
+        let member = self.world.place_on(host, group, Handler::new(handler));
+        self.world.places[member.0 as usize].calls = Some(std::collections::BTreeMap::new());
+        self.world.start(member);
+        member
+    }
+
     /// Starts a consumer with settings of one's own.
     pub fn member(&mut self, client: ClientConfig, group: GroupConfig, handler: Handler) -> MemberId {
         let member = self.world.place(Kind::Ours, client, group, handler);
@@ -203,8 +220,9 @@ impl Sim {
     /// What a member says of itself; `None` while it does not run.
     #[must_use]
     pub fn status(&self, member: MemberId) -> Option<Status> {
-        let process = self.world.places[member.0 as usize].process.as_ref()?;
-        self.world.facts().status(process.life)
+        let host = self.world.places[member.0 as usize].host.unwrap_or(member);
+        let process = self.world.places[host.0 as usize].process.as_ref()?;
+        self.world.facts().status(process.by_member(member)?.life)
     }
 
     /// Kills a member's process; its connections are closed.

@@ -76,3 +76,37 @@ fn the_same_seed_and_the_same_calls_are_the_same_run() {
     assert_eq!(hash(3), hash(3));
     assert_ne!(hash(3), hash(4));
 }
+
+#[test]
+fn a_group_leaves_a_client_and_comes_back_while_the_other_goes_on() {
+    let mut sim = Sim::seed(5).topic("orders", 4);
+    let billing = sim.consumer("billing", "orders", |_| Outcome::Done);
+    let audit = sim.consumer_on(billing, "audit", "orders", |_| Outcome::Done);
+    let mut number = 0;
+    let mut more = |sim: &mut Sim| {
+        for _ in 0..20 {
+            sim.send("orders", number.to_string());
+            number += 1;
+        }
+        sim.run_for(secs(10));
+    };
+    more(&mut sim);
+    assert_eq!(sim.unfinished(), 0);
+    sim.leave(audit, secs(1));
+    more(&mut sim);
+    assert!(sim.status(audit).is_none() && sim.status(billing).is_some());
+    assert_eq!(sim.unfinished(), 20, "those that audit has not seen");
+    sim.restart(audit);
+    more(&mut sim);
+    assert_eq!(sim.unfinished(), 0);
+    for member in [billing, audit] {
+        assert!((0..60).all(|number| sim.attempts(member, &number.to_string()) == 1));
+    }
+    // What happens to the client happens to both.
+    sim.crash(audit);
+    assert!(sim.status(audit).is_none() && sim.status(billing).is_none());
+    sim.restart(billing);
+    more(&mut sim);
+    assert_eq!(sim.unfinished(), 0);
+    assert!(sim.status(audit).is_some(), "it was not asked to leave, so it is back");
+}

@@ -564,3 +564,27 @@ async fn a_recorder_sees_events_and_actions_in_their_order() {
         assert!(line.starts_with(want), "{line}");
     }
 }
+
+/// What one group may have before another one's turn comes, counted in events and not in time: a budget of
+/// commands and a budget for each connection.
+#[tokio::test]
+async fn a_connection_without_end_leaves_commands_their_turn() {
+    let bench = Bench::new();
+    let mut peer = bench.connected().await;
+    let (frames, one) = (20 * BUDGET, frame(8, 1));
+    let flood = one.repeat(frames);
+    let writer = tokio::spawn(async move { peer.write_all(&flood).await.map(|()| peer) });
+    // The flood has begun when the command comes.
+    let first = bench.net_event().await;
+    assert!(matches!(first, NetEvent::Received { .. }), "{first:?}");
+    bench
+        .inbox
+        .push(Command::App(AppEvent::Clock(WallTime::default())));
+    let mut before = 0;
+    while let Event::Net(event) = bench.script.event().await {
+        assert!(matches!(event, NetEvent::Received { .. }), "{event:?}");
+        before += 1;
+    }
+    assert!(before <= 2 * BUDGET, "{before} frames of {frames} went before");
+    drop(writer.await.unwrap().unwrap());
+}

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocketmq_consumer_core::action::{AppAction, NetAction};
+use rocketmq_consumer_core::action::{AppAction, NetAction, ShutdownReport};
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::{ConnId, ConsumeId, PeerAddr};
+use rocketmq_consumer_core::ids::{ConnId, ConsumeId, ConsumerGroup, PeerAddr};
 use rocketmq_consumer_core::message::{Batch, Message, Outcome};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 
@@ -19,8 +19,8 @@ use super::invariant::Broken;
 use super::machine::Wish;
 use super::network::{End, LinkNo, Parcel, Way};
 use super::observe;
-use super::process::{Process, Run};
-use super::seen::{Deed, Life, MemberId};
+use super::process::{Process, Run, Tenancy};
+use super::seen::{Deed, GroupNo, Life, MemberId};
 use super::trace::Entry;
 
 impl World {
@@ -52,7 +52,30 @@ impl World {
         };
         let wake_at = process.machine.wake_at();
         process.wake_at = wake_at;
-        self.deed(life, Deed::StepEnd { actions, wake_at });
+        self.client_deed(member, Deed::StepEnd { actions, wake_at });
+    }
+
+    /// Something happens to a client: every group of it sees it.
+    pub(crate) fn client_deed(&mut self, host: MemberId, deed: Deed<'_>) {
+        let mut index = 0;
+        while let Some(tenancy) = self
+            .process(host)
+            .and_then(|process| process.tenancies.get(index).copied())
+        {
+            self.deed(tenancy.life, deed);
+            index += 1;
+        }
+    }
+
+    /// Something concerns one group of a client, or all of them.
+    fn deed_about(&mut self, host: MemberId, group: Option<GroupNo>, deed: Deed<'_>) {
+        let Some(group) = group else {
+            return self.client_deed(host, deed);
+        };
+        let tenancy = self.process(host).and_then(|process| process.by_group(group));
+        if let Some(tenancy) = tenancy {
+            self.deed(tenancy.life, deed);
+        }
     }
 
     fn perform(&mut self, member: MemberId, life: Life, wish: Wish) {
@@ -92,8 +115,8 @@ impl World {
             }
             Wish::Closed => {
                 self.trace.enter(self.now, Entry::Life, life.0.into());
-                self.deed(life, Deed::Closed);
-                self.bury(member, life, true);
+                self.client_deed(member, Deed::Closed);
+                self.bury(member, true);
             }
             Wish::Unknown(action) => self.unknown(&action),
         }
@@ -118,7 +141,7 @@ impl World {
                 self.close(member, link);
                 if stood {
                     let by_itself = true;
-                    self.deed(life, Deed::Disconnected { conn, by_itself });
+                    self.client_deed(member, Deed::Disconnected { conn, by_itself });
                 }
             }
             // Nodes have addresses, no names.
@@ -136,7 +159,7 @@ impl World {
         if let Some(process) = self.process(member) {
             process.conns.push((conn, link));
         }
-        self.deed(life, Deed::Dialled { conn, node });
+        self.client_deed(member, Deed::Dialled { conn, node });
     }
 
     /// The member closes a link; the node learns of it.
@@ -165,16 +188,14 @@ impl World {
             if !request.oneway {
                 state.pending.push((request.opaque, request.ask));
             }
-            self.deed(
-                life,
-                Deed::Asked {
-                    conn,
-                    node,
-                    opaque: request.opaque,
-                    oneway: request.oneway,
-                    ask: request.ask,
-                },
-            );
+            let asked = Deed::Asked {
+                conn,
+                node,
+                opaque: request.opaque,
+                oneway: request.oneway,
+                ask: request.ask,
+            };
+            self.deed_about(member, request.ask.group(), asked);
         }
         let arrivals = self.network.send(self.now, link, Way::ToNode, frame);
         self.expect(arrivals.into_iter().flatten());
@@ -199,7 +220,7 @@ impl World {
         any
     }
 
-    pub(crate) fn observe_arrived(&mut self, life: Life, link: LinkNo, frame: &Bytes) {
+    pub(crate) fn observe_arrived(&mut self, member: MemberId, link: LinkNo, frame: &Bytes) {
         let Ok(frame) = Frame::parse(frame.clone(), FRAME_LEN_MAX) else {
             return;
         };
@@ -208,7 +229,7 @@ impl World {
         };
         if !header.is_response() {
             let code = RequestCode(header.code);
-            return self.deed(life, Deed::Requested { code });
+            return self.client_deed(member, Deed::Requested { code });
         }
         let state = self.network.link(link);
         let (conn, opaque) = (state.conn, header.opaque);
@@ -216,7 +237,7 @@ impl World {
         if let Some(index) = asked {
             let (_, asked) = state.pending.swap_remove(index);
             let answer = observe::answer(&header, &frame.body, asked);
-            self.deed(life, Deed::Answered { conn, opaque, answer });
+            self.deed_about(member, asked.group(), Deed::Answered { conn, opaque, answer });
         }
     }
 
@@ -225,6 +246,9 @@ impl World {
     fn on_app(&mut self, member: MemberId, life: Life, action: AppAction) {
         match action {
             AppAction::Withdraw { id } => {
+                let life = self
+                    .process(member)
+                    .map_or(life, |process| process.by_key(id.group).life);
                 self.deed(life, Deed::Withdrawn { run: id });
                 self.end(member, id, Run::withdraw);
             }
@@ -232,9 +256,17 @@ impl World {
             AppAction::Abandon { id, position } => {
                 self.end(member, id, |run, now| run.abandon(now, position))
             }
-            AppAction::Notice(notice) => self.tell(life, &notice),
-            AppAction::GroupStopped { report, .. } => self.deed(life, Deed::Left(&report)),
-            AppAction::GroupStarted { .. } => {}
+            AppAction::Notice(notice) => self.tell(member, &notice),
+            AppAction::GroupStopped { group, report } => self.left(member, &group, &report),
+            AppAction::GroupStarted { group, key } => {
+                let group = self.names.group(group.as_str());
+                let tenancy = self
+                    .process(member)
+                    .and_then(|process| process.tenancy_mut(group));
+                if let Some(tenancy) = tenancy {
+                    tenancy.key = Some(key);
+                }
+            }
             AppAction::Refused(refusal) => self.unknown(&refusal),
             other @ (AppAction::Answer { .. } | _) => self.unknown(&other),
         }
@@ -250,15 +282,17 @@ impl World {
         attempt: u32,
     ) {
         let queue = self.names.of_queue(batch.queue());
-        let place = &mut self.places[member.0 as usize];
-        let group = place.group_no;
+        let Some(tenancy) = self.process(member).map(|process| process.by_key(id.group)) else {
+            return;
+        };
+        let Tenancy { group, .. } = tenancy;
         self.deliveries += u64::from(range.len());
         self.trace
             .enter(self.now, Entry::Deliver, u64::from(queue.0) << 32 ^ id.run);
         self.trace
             .word(u64::from(range.start) << 32 | u64::from(range.end));
         self.deed(
-            life,
+            tenancy.life,
             Deed::Delivered {
                 group,
                 queue,
@@ -268,14 +302,21 @@ impl World {
                 attempt,
             },
         );
-        let place = &mut self.places[member.0 as usize];
+        let place = &mut self.places[tenancy.member.0 as usize];
         if let Some(calls) = &mut place.calls {
             let messages = (range.start..range.end).filter_map(|at| Message::new(Arc::clone(&batch), at));
             for message in messages {
                 *calls.entry(message.body().unwrap_or_default()).or_default() += 1;
             }
         }
-        let (run, extensions) = Run::begin(self.now, member, &mut place.handler, batch, range, attempt);
+        let (run, extensions) = Run::begin(
+            self.now,
+            tenancy.member,
+            &mut place.handler,
+            batch,
+            range,
+            attempt,
+        );
         for at in run.ends() {
             self.agenda.put(at, Due::Handled(member, life, id));
         }
@@ -289,7 +330,7 @@ impl World {
             };
             self.agenda.put(extension.at, due);
         }
-        if let Some(process) = &mut place.process {
+        if let Some(process) = self.process(member) {
             process.runs.insert(id, run);
         }
     }
@@ -318,7 +359,7 @@ impl World {
             let Some(process) = self.process(member) else {
                 return;
             };
-            let life = process.life;
+            let tenancy = process.by_key(id.group);
             let Some(run) = process.runs.get_mut(&id) else {
                 return;
             };
@@ -329,7 +370,7 @@ impl World {
                 return;
             };
             let batch = Arc::clone(&run.batch);
-            self.note_settled(member, life, id, &batch, range, verdict);
+            self.note_settled(tenancy, id, &batch, range, verdict);
             let report = Report::All(verdict);
             self.feed(member, AppEvent::Consumed { id, range, report }.into());
         }
@@ -337,14 +378,13 @@ impl World {
 
     fn note_settled(
         &mut self,
-        member: MemberId,
-        life: Life,
+        tenancy: Tenancy,
         run: ConsumeId,
         batch: &Batch,
         range: RunRange,
         verdict: Verdict,
     ) {
-        let group = self.places[member.0 as usize].group_no;
+        let Tenancy { life, group, .. } = tenancy;
         let queue = self.names.of_queue(batch.queue());
         self.trace
             .enter(self.now, Entry::Settle, u64::from(queue.0) << 32 ^ run.run);
@@ -374,7 +414,10 @@ impl World {
         }
     }
 
-    fn tell(&mut self, life: Life, notice: &Notice) {
+    fn tell(&mut self, member: MemberId, notice: &Notice) {
+        let Some(life) = self.process(member).map(|process| process.life) else {
+            return;
+        };
         self.trace.enter(self.now, Entry::Notice, life.0.into());
         let group = notice
             .group
@@ -402,17 +445,36 @@ impl World {
             },
             _ => Deed::Told(notice),
         };
-        self.deed(life, deed);
+        self.deed_about(member, group, deed);
     }
 
     // ---- lives ----------------------------------------------------------------------------------
 
+    /// A group has left. The first one of a client stays as long as its process; another one's life is over, and
+    /// its handlers are dropped.
+    fn left(&mut self, member: MemberId, group: &ConsumerGroup, report: &ShutdownReport) {
+        let group = self.names.group(group.as_str());
+        let Some(tenancy) = self.process(member).and_then(|process| process.by_group(group)) else {
+            return;
+        };
+        self.deed(tenancy.life, Deed::Left(report));
+        if tenancy.member == member {
+            return;
+        }
+        self.deed(tenancy.life, Deed::Closed);
+        self.alive.retain(|of| *of != tenancy.life);
+        if let Some(process) = self.process(member) {
+            process.tenancies.retain(|of| of.life != tenancy.life);
+            process.runs.retain(|run, _| Some(run.group) != tenancy.key);
+        }
+    }
+
     /// A process is gone; its links with it. `told` says whether the nodes learn of that.
-    pub(crate) fn bury(&mut self, member: MemberId, life: Life, told: bool) {
+    pub(crate) fn bury(&mut self, member: MemberId, told: bool) {
         let Some(process) = self.places[member.0 as usize].process.take() else {
             return;
         };
-        self.alive.retain(|of| *of != life);
+        self.alive.retain(|of| !process.has(*of));
         for (_, link) in process.conns {
             if told {
                 self.close(member, link);

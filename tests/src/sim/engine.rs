@@ -246,25 +246,25 @@ impl World {
         let event = match parcel {
             Parcel::Accepted => {
                 self.network.link(link).at_member = End::Open;
-                self.deed(life, Deed::Connected { conn, node });
+                self.client_deed(member, Deed::Connected { conn, node });
                 NetEvent::Connected { conn }
             }
             Parcel::Refused => {
                 self.lose(member, link);
-                self.deed(life, Deed::DialFailed { conn });
+                self.client_deed(member, Deed::DialFailed { conn });
                 let cause = NetCause::Refused;
                 NetEvent::ConnectFailed { conn, cause }
             }
             Parcel::Bytes { piece, frame } => {
                 if let Some(frame) = frame {
-                    self.observe_arrived(life, link, &frame);
+                    self.observe_arrived(member, link, &frame);
                 }
                 NetEvent::Received { conn, bytes: piece }
             }
             Parcel::End(cause) => {
                 self.lose(member, link);
                 let by_itself = false;
-                self.deed(life, Deed::Disconnected { conn, by_itself });
+                self.client_deed(member, Deed::Disconnected { conn, by_itself });
                 NetEvent::Closed { conn, cause }
             }
         };
@@ -288,7 +288,7 @@ impl World {
         };
         let (life, member) = (process.life, self.member_at(index));
         self.trace.enter(self.now, Entry::Wakeup, life.0.into());
-        self.deed(life, Deed::Woken);
+        self.client_deed(member, Deed::Woken);
         self.feed(member, Event::Wakeup);
     }
 

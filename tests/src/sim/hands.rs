@@ -21,7 +21,7 @@ use super::invariant::Broken;
 use super::java::{JavaConfig, JavaMember, JavaStart};
 use super::machine::Machine;
 use super::network::{End, LinkNo, Way};
-use super::process::{Place, Process};
+use super::process::{Place, Process, Tenancy};
 use super::seen::{Deed, Kind, Life, MemberId, NodeNo, Upheaval, What};
 use super::trace::Entry;
 
@@ -44,6 +44,8 @@ impl World {
         }
         self.places.push(Place {
             kind,
+            host: None,
+            wanted: false,
             client,
             group,
             group_no,
@@ -56,8 +58,63 @@ impl World {
         self.member_at(self.places.len() - 1)
     }
 
-    /// A new process begins, unless one runs.
+    /// A place for another group on the client of a member of ours.
+    pub(crate) fn place_on(&mut self, host: MemberId, group: GroupConfig, handler: Handler) -> MemberId {
+        let client = self.places[host.0 as usize].client.clone();
+        let member = self.place(Kind::Ours, client, group, handler);
+        self.places[member.0 as usize].host = Some(host);
+        member
+    }
+
+    /// Whose process a member lives in.
+    fn host(&self, member: MemberId) -> MemberId {
+        self.places[member.0 as usize].host.unwrap_or(member)
+    }
+
+    /// A group begins on a client that runs and does not leave, unless it is there. It finds connections that
+    /// stand.
+    fn move_in(&mut self, member: MemberId, host: MemberId) {
+        self.places[member.0 as usize].wanted = true;
+        let (kind, group) = (Kind::Ours, self.places[member.0 as usize].group_no);
+        let life = Life(self.lives);
+        let process = self.places[host.0 as usize].process.as_mut();
+        let free = |process: &&mut Process| !process.leaving && process.by_group(group).is_none();
+        let Some(process) = process.filter(free) else {
+            return;
+        };
+        process.tenancies.push(Tenancy::new(member, life, group));
+        let conns = process.conns.clone();
+        self.lives += 1;
+        self.members.push(member);
+        self.alive.push(life);
+        self.trace.enter(self.now, Entry::Life, life.0.into());
+        self.deed(life, Deed::Begun { member, kind, group });
+        for (conn, link) in conns {
+            let link = self.network.link(link);
+            if link.at_member == End::Open {
+                let node = link.node;
+                self.deed(life, Deed::Connected { conn, node });
+            }
+        }
+        let config = self.places[member.0 as usize].group.clone();
+        self.feed(host, AppEvent::StartGroup(config.into()).into());
+    }
+
+    /// A new process begins, unless one runs; and the groups begin with it that live on its client.
     pub(crate) fn start(&mut self, member: MemberId) {
+        if let Some(host) = self.places[member.0 as usize].host {
+            return self.move_in(member, host);
+        }
+        self.start_process(member);
+        for index in 0..self.places.len() {
+            let place = &self.places[index];
+            if place.host == Some(member) && place.wanted {
+                self.move_in(self.member_at(index), member);
+            }
+        }
+    }
+
+    fn start_process(&mut self, member: MemberId) {
         let seed = Seed(self.dice.word());
         let wall = ORIGIN + self.now.saturating_since(Instant::ZERO);
         let place = &mut self.places[member.0 as usize];
@@ -82,8 +139,8 @@ impl World {
         self.lives += 1;
         self.members.push(member);
         self.alive.push(life);
-        place.process = Some(Process::new(life, machine));
         let (kind, group) = (place.kind, place.group_no);
+        place.process = Some(Process::new(Tenancy::new(member, life, group), machine));
         let start = AppEvent::StartGroup(place.group.clone().into());
         self.trace.enter(self.now, Entry::Life, life.0.into());
         self.deed(life, Deed::Begun { member, kind, group });
@@ -97,31 +154,63 @@ impl World {
 
     /// The process is asked to leave in order, unless it was before. It goes on from a stop first.
     pub(crate) fn leave(&mut self, member: MemberId, drain: Duration) {
-        if let Some(life) = self.life(member) {
-            self.go_on(member, life);
+        let host = self.host(member);
+        if let Some(life) = self.life(host) {
+            self.go_on(host, life);
+        }
+        if host != member {
+            return self.move_out(member, host, drain);
         }
         let process = self.places[member.0 as usize].process.as_mut();
         let Some(process) = process.filter(|process| !process.leaving) else {
             return;
         };
         process.leaving = true;
-        let life = process.life;
-        self.deed(life, Deed::AskedToLeave { drain });
+        let lives: Vec<Life> = process
+            .tenancies
+            .iter_mut()
+            .filter(|tenancy| !tenancy.leaving)
+            .map(|tenancy| {
+                tenancy.leaving = true;
+                tenancy.life
+            })
+            .collect();
+        for life in lives {
+            self.deed(life, Deed::AskedToLeave { drain });
+        }
         self.feed(member, AppEvent::Shutdown { drain }.into());
+    }
+
+    /// A group leaves a client that goes on for its other groups.
+    fn move_out(&mut self, member: MemberId, host: MemberId, drain: Duration) {
+        self.places[member.0 as usize].wanted = false;
+        let group = self.places[member.0 as usize].group_no;
+        let process = self.places[host.0 as usize].process.as_mut();
+        let tenancy = process.and_then(|process| process.tenancy_mut(group));
+        let Some(tenancy) = tenancy.filter(|tenancy| !tenancy.leaving) else {
+            return;
+        };
+        tenancy.leaving = true;
+        let life = tenancy.life;
+        self.deed(life, Deed::AskedToLeave { drain });
+        let group = self.names.group_name(group).clone();
+        self.feed(host, AppEvent::StopGroup { group, drain }.into());
     }
 
     /// The process is killed. `told`: its system lives on and closes the connections.
     pub(crate) fn kill(&mut self, member: MemberId, told: bool) {
+        let member = self.host(member);
         let Some(life) = self.life(member) else {
             return;
         };
         self.trace.enter(self.now, Entry::Life, life.0.into());
-        self.deed(life, Deed::Killed);
-        self.bury(member, life, told);
+        self.client_deed(member, Deed::Killed);
+        self.bury(member, told);
     }
 
     /// The process stands still for a while; what comes for it waits.
     pub(crate) fn stop(&mut self, member: MemberId, time: Duration) {
+        let member = self.host(member);
         if let Some(process) = &mut self.places[member.0 as usize].process {
             process.stalled = true;
             self.agenda.put(self.now + time, Due::GoOn(member, process.life));
@@ -141,6 +230,7 @@ impl World {
 
     /// The wall clock of the member's machine is set this far from the truth.
     pub(crate) fn set_clock(&mut self, member: MemberId, off_millis: i64) {
+        let member = self.host(member);
         let since = self.now.saturating_since(Instant::ZERO);
         let wall = (ORIGIN + since).as_unix_millis().saturating_add(off_millis);
         let wall = WallTime::from_unix_millis(wall);
@@ -157,6 +247,7 @@ impl World {
 
     /// Breaks all links between a member and a node; both sides notice.
     pub(crate) fn disconnect(&mut self, member: Option<MemberId>, node: Option<NodeNo>) {
+        let member = member.map(|member| self.host(member));
         let links: Vec<LinkNo> = self.network.live(member, node).collect();
         for link in links {
             self.break_link(link);
@@ -180,21 +271,21 @@ impl World {
         let cause = NetCause::Reset;
         let event = if at_member == End::Open {
             let by_itself = false;
-            self.deed(life, Deed::Disconnected { conn, by_itself });
+            self.client_deed(member, Deed::Disconnected { conn, by_itself });
             NetEvent::Closed { conn, cause }
         } else {
-            self.deed(life, Deed::DialFailed { conn });
+            self.client_deed(member, Deed::DialFailed { conn });
             NetEvent::ConnectFailed { conn, cause }
         };
         self.feed(member, event.into());
     }
 
     pub(crate) fn cut(&mut self, member: MemberId, node: NodeNo, way: Way) {
-        self.network.cut(member, node, way);
+        self.network.cut(self.host(member), node, way);
     }
 
     pub(crate) fn mend(&mut self, member: MemberId, node: NodeNo, way: Way) {
-        let arrivals = self.network.mend(self.now, member, node, way);
+        let arrivals = self.network.mend(self.now, self.host(member), node, way);
         self.expect(arrivals);
     }
 

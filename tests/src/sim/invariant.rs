@@ -106,7 +106,7 @@ pub trait View {
     /// The next offset to be written.
     fn max_offset(&self, queue: QueueNo) -> QueueOffset;
 
-    /// What a machine says of itself; `None` for Java-like members and for the dead.
+    /// What a machine says of itself and of the group of this life; `None` for Java-like members and for the dead.
     fn status(&self, life: Life) -> Option<Status>;
 
     /// What in this world makes rules weaker.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
 use rocketmq_consumer_core::consumer::ConsumerState;
 use rocketmq_consumer_core::event::{AppEvent, Event, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::{ConsumeId, Epoch, GroupKey, MessageQueue, QueueOffset};
+use rocketmq_consumer_core::ids::{ConsumeId, ConsumerGroup, Epoch, GroupKey, MessageQueue, QueueOffset};
 use rocketmq_consumer_core::message::{Batch, Outcome};
 use rocketmq_consumer_core::status::{GroupPhase, QueueState, Status};
 use rocketmq_consumer_core::time::Instant;
@@ -133,14 +133,14 @@ impl Machine {
         }
     }
 
-    /// The queues it owns and pulls, or would if nothing held them.
-    pub(crate) fn owned(&self) -> Vec<MessageQueue> {
+    /// The queues a group of it owns and pulls, or would if nothing held them.
+    pub(crate) fn owned(&self, group: &ConsumerGroup) -> Vec<MessageQueue> {
         match self {
             Self::Ours(machine) => {
                 let groups = machine.status().groups;
                 let running = groups
                     .into_iter()
-                    .filter(|group| group.phase == GroupPhase::Running);
+                    .filter(|of| of.group == *group && of.phase == GroupPhase::Running);
                 let queues = running.flat_map(|group| group.queues);
                 let owned =
                     queues.filter(|queue| matches!(queue.state, QueueState::Pulling | QueueState::Held));

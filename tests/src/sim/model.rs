@@ -450,7 +450,7 @@ impl RefConsumer {
             Ask::QueryOffset { queue, .. } => Ok(Some(Question::Stored(queue))),
             Ask::SendBack { physical, .. } => Ok(self.asked_back(at, life, (node, physical), view)),
             Ask::Other(code) if STARTS.contains(&code) => Ok(Some(Question::Start)),
-            Ask::Members { .. } | Ask::Heartbeat | Ask::Unregister | Ask::Other(_) => Ok(None),
+            Ask::Members { .. } | Ask::Heartbeat | Ask::Unregister { .. } | Ask::Other(_) => Ok(None),
         }
     }
 

@@ -57,7 +57,7 @@ impl<W: Write> Invariant for Narrator<W> {
                         Ask::SendBack { .. }
                         | Ask::Members { .. }
                         | Ask::Heartbeat
-                        | Ask::Unregister
+                        | Ask::Unregister { .. }
                         | Ask::Other(_) => String::new(),
                     };
                     self.say(

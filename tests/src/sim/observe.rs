@@ -78,7 +78,9 @@ fn ask(names: &mut Names, broker: &str, code: RequestCode, ext: &ExtFields<'_>) 
             group: names.group(ext.require("consumerGroup")?),
         },
         RequestCode::HEART_BEAT => Ask::Heartbeat,
-        RequestCode::UNREGISTER_CLIENT => Ask::Unregister,
+        RequestCode::UNREGISTER_CLIENT => Ask::Unregister {
+            group: ext.get("consumerGroup").map(|group| names.group(group)),
+        },
         other => Ask::Other(other),
     })
 }
@@ -105,7 +107,7 @@ pub(crate) fn answer<'a>(header: &Header<'_>, body: &'a Bytes, asked: Ask) -> An
         | Ask::SendBack { .. }
         | Ask::Members { .. }
         | Ask::Heartbeat
-        | Ask::Unregister
+        | Ask::Unregister { .. }
         | Ask::Other(_) => {
             if code == ResponseCode::SUCCESS {
                 Answer::Done

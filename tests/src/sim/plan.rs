@@ -48,6 +48,8 @@ pub struct Plan {
 pub struct MemberPlan {
     /// What runs in it.
     pub kind: Kind,
+    /// Whose client its group lives on, if that is another member's; its own client settings are not used then.
+    pub host: Option<MemberId>,
     /// Its client's settings.
     pub client: ClientConfig,
     /// Its group's settings.
@@ -81,6 +83,9 @@ const fn secs(secs: u64) -> Duration {
 
 /// The longest that any handler's delivery may take in a drawn world.
 const DELIVERY_DEADLINE_MAX: Duration = secs(40);
+
+/// The number in the name of a second group of clients; the others count from 0.
+const TENANT_GROUP: usize = 7;
 
 impl Plan {
     /// Draws the world of a seed.
@@ -146,6 +151,7 @@ impl Painter {
 
     fn plan(mut self) -> Plan {
         self.draw_members();
+        self.draw_tenants();
         self.draw_messages();
         self.draw_faults();
         self.script.sort_by_key(|(at, _)| *at);
@@ -221,6 +227,7 @@ impl Painter {
             }
             let member = MemberPlan {
                 kind: if is_java { Kind::Java } else { Kind::Ours },
+                host: None,
                 client: ClientConfig::new(id.as_str().into(), servers),
                 group,
                 habits,
@@ -235,6 +242,52 @@ impl Painter {
             let place = MemberId(u32::try_from(self.members.len()).unwrap_or(u32::MAX));
             self.members.push(member);
             self.add(begins, Fault::Start(place));
+        }
+    }
+
+    /// One world in six has clients that hold a second group, which may leave and come back while the client goes
+    /// on. They are drawn apart, so that the rest of a world is as it was without them.
+    fn draw_tenants(&mut self) {
+        let of_its_own = Dice::new(self.seed ^ 0x7E4A_4755_7E4A_4755);
+        let of_the_rest = std::mem::replace(&mut self.dice, of_its_own);
+        if self.troubles.has(Trouble::Groups) && self.dice.chance(17) {
+            let group = self.draw_group(TENANT_GROUP);
+            let hosts: Vec<usize> = (0..self.members.len())
+                .filter(|host| !self.javas.contains(host))
+                .collect();
+            for (place, host) in hosts.into_iter().enumerate() {
+                if place == 0 || self.dice.chance(60) {
+                    self.draw_tenant(host, group.clone());
+                }
+            }
+        }
+        self.dice = of_the_rest;
+    }
+
+    fn draw_tenant(&mut self, host: usize, group: GroupConfig) {
+        let begins = if self.dice.chance(50) {
+            self.members[host].begins
+        } else {
+            self.members[host].begins.max(self.moment())
+        };
+        let member = MemberPlan {
+            host: Some(MemberId(u32::try_from(host).unwrap_or(u32::MAX))),
+            group,
+            begins,
+            habits: self.draw_habits(),
+            ..self.members[host].clone()
+        };
+        let place = MemberId(u32::try_from(self.members.len()).unwrap_or(u32::MAX));
+        self.members.push(member);
+        self.add(begins, Fault::Start(place));
+        for _ in 0..self.dice.number(0..3) {
+            let at = self.moment();
+            let drain = self.dice.time(Duration::ZERO..secs(5));
+            self.add(at, Fault::Leave(place, drain));
+            let away = self.dice.time(ms(1)..secs(40));
+            self.add(at + away, Fault::Start(place));
+            // It may not have left by the first attempt.
+            self.add(at + secs(60), Fault::Start(place));
         }
     }
 
@@ -470,7 +523,7 @@ impl Painter {
                 self.add(at + lasts, Fault::Handlers(member, good));
             }
             // They are drawn with the members.
-            Trouble::Java | Trouble::Twins | Trouble::Subscriptions => {}
+            Trouble::Java | Trouble::Twins | Trouble::Subscriptions | Trouble::Groups => {}
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig};
 use rocketmq_consumer_core::event::{RunRange, Verdict};
-use rocketmq_consumer_core::ids::{ConnId, ConsumeId};
+use rocketmq_consumer_core::ids::{ConnId, ConsumeId, GroupKey};
 use rocketmq_consumer_core::message::{Batch, Message, Outcome};
 use rocketmq_consumer_core::time::Instant;
 
@@ -15,10 +15,15 @@ use super::machine::Machine;
 use super::network::LinkNo;
 use super::seen::{GroupNo, Kind, Life, MemberId};
 
-/// A member's place: what its processes are made of, one after another.
+/// A member's place: what its processes are made of, one after another. Or, if it has a host, a group that
+/// lives on the client of another member and never has a process of its own.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) kind: Kind,
+    /// Whose client the group lives on.
+    pub(crate) host: Option<MemberId>,
+    /// Whether it begins again with its host.
+    pub(crate) wanted: bool,
     pub(crate) client: ClientConfig,
     pub(crate) group: GroupConfig,
     pub(crate) group_no: GroupNo,
@@ -33,10 +38,24 @@ pub(crate) struct Place {
     pub(crate) calls: Option<BTreeMap<Bytes, u32>>,
 }
 
+/// One group on the client of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tenancy {
+    pub(crate) member: MemberId,
+    pub(crate) life: Life,
+    pub(crate) group: GroupNo,
+    /// What its machine calls it, once it has said so.
+    pub(crate) key: Option<GroupKey>,
+    pub(crate) leaving: bool,
+}
+
 /// One operating system process: a machine, and the handlers that run in it.
 #[derive(Debug)]
 pub(crate) struct Process {
+    /// The life of its first group, which goes by the process's name.
     pub(crate) life: Life,
+    /// Its groups; the first one is here as long as the process is.
+    pub(crate) tenancies: Vec<Tenancy>,
     pub(crate) machine: Machine,
     pub(crate) conns: Vec<(ConnId, LinkNo)>,
     pub(crate) wake_at: Option<Instant>,
@@ -47,10 +66,23 @@ pub(crate) struct Process {
     pub(crate) leaving: bool,
 }
 
-impl Process {
-    pub(crate) const fn new(life: Life, machine: Machine) -> Self {
+impl Tenancy {
+    pub(crate) const fn new(member: MemberId, life: Life, group: GroupNo) -> Self {
         Self {
+            member,
             life,
+            group,
+            key: None,
+            leaving: false,
+        }
+    }
+}
+
+impl Process {
+    pub(crate) fn new(first: Tenancy, machine: Machine) -> Self {
+        Self {
+            life: first.life,
+            tenancies: vec![first],
             machine,
             conns: Vec::new(),
             wake_at: None,
@@ -59,6 +91,31 @@ impl Process {
             waiting: Vec::new(),
             leaving: false,
         }
+    }
+
+    /// The group that runs of this name belong to. A machine without names has one group.
+    pub(crate) fn by_key(&self, key: GroupKey) -> Tenancy {
+        let mut all = self.tenancies.iter();
+        *all.find(|tenancy| tenancy.key == Some(key))
+            .unwrap_or(&self.tenancies[0])
+    }
+
+    pub(crate) fn by_group(&self, group: GroupNo) -> Option<Tenancy> {
+        let mut all = self.tenancies.iter();
+        all.find(|tenancy| tenancy.group == group).copied()
+    }
+
+    pub(crate) fn by_member(&self, member: MemberId) -> Option<Tenancy> {
+        let mut all = self.tenancies.iter();
+        all.find(|tenancy| tenancy.member == member).copied()
+    }
+
+    pub(crate) fn tenancy_mut(&mut self, group: GroupNo) -> Option<&mut Tenancy> {
+        self.tenancies.iter_mut().find(|tenancy| tenancy.group == group)
+    }
+
+    pub(crate) fn has(&self, life: Life) -> bool {
+        self.tenancies.iter().any(|tenancy| tenancy.life == life)
     }
 
     pub(crate) fn link(&self, conn: ConnId) -> Option<LinkNo> {

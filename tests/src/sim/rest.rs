@@ -6,6 +6,7 @@ use rocketmq_consumer_core::ids::QueueOffset;
 
 use super::engine::World;
 use super::invariant::View as _;
+use super::process::{Place, Process};
 use super::seen::{GroupNo, QueueNo};
 
 impl World {
@@ -48,19 +49,27 @@ impl World {
             let is_good = owned == 1 || (may_be_shared && owned > 1);
             (!is_good).then(|| format!("{name} has {owned} owners"))
         });
-        let has_members = self
-            .places
-            .iter()
-            .any(|place| place.group_no == group && place.process.is_some());
+        let has_members = self.places.iter().any(|place| {
+            place.group_no == group
+                && self
+                    .process_of(place)
+                    .is_some_and(|of| of.by_group(group).is_some())
+        });
         unsettled.next().filter(|_| has_members)
+    }
+
+    /// The process a group lives in.
+    fn process_of<'a>(&'a self, place: &'a Place) -> Option<&'a Process> {
+        let place = place.host.map_or(place, |host| &self.places[host.0 as usize]);
+        place.process.as_ref()
     }
 
     /// How many members own each queue.
     fn owners(&self, group: GroupNo) -> BTreeMap<QueueNo, u32> {
         let mut owners = BTreeMap::new();
         let places = self.places.iter().filter(|place| place.group_no == group);
-        for process in places.filter_map(|place| place.process.as_ref()) {
-            for queue in process.machine.owned() {
+        for process in places.filter_map(|place| self.process_of(place)) {
+            for queue in process.machine.owned(self.names.group_name(group)) {
                 if let Some(no) = self.names.find_queue(&queue) {
                     *owners.entry(no).or_default() += 1;
                 }

@@ -20,12 +20,14 @@ use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::request::pull::PullStatus;
 
-/// A member's place in the world: stays when its process is restarted.
+/// A member's place in the world: stays when its process is restarted. A group that lives on the client of
+/// another member has a place of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u32);
 
-/// One life of a member: one process, from its start to its end. Counted over the whole world from 0, never
-/// reused.
+/// One life of a member: one group on one client, from its start to its end. Counted over the whole world from
+/// 0, never reused. What happens to a client that holds several groups is seen once for each of them:
+/// connections, wake-ups, heartbeats; what concerns one group is seen of its life only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Life(pub u32);
 
@@ -280,9 +282,28 @@ pub enum Ask {
     /// 34: I am here.
     Heartbeat,
     /// 35: I go.
-    Unregister,
+    Unregister {
+        /// Out of which group; `None` for a producer.
+        group: Option<GroupNo>,
+    },
     /// Anything else.
     Other(RequestCode),
+}
+
+impl Ask {
+    /// The group it is asked for; `None` when it is asked for the whole client.
+    #[must_use]
+    pub const fn group(&self) -> Option<GroupNo> {
+        match self {
+            Self::Pull { group, .. }
+            | Self::Commit { group, .. }
+            | Self::QueryOffset { group, .. }
+            | Self::SendBack { group, .. }
+            | Self::Members { group } => Some(*group),
+            Self::Unregister { group } => *group,
+            Self::Heartbeat | Self::Other(_) => None,
+        }
+    }
 }
 
 /// What an answer says.

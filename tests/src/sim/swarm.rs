@@ -168,7 +168,11 @@ impl Story {
         }
         for member in &plan.members {
             let handler = Handler::drawn(member.habits, dice.branch());
-            let id = world.place(member.kind, member.client.clone(), member.group.clone(), handler);
+            let group = member.group.clone();
+            let id = match member.host {
+                Some(host) => world.place_on(host, group, handler),
+                None => world.place(member.kind, member.client.clone(), group, handler),
+            };
             let place = &mut world.places[id.0 as usize];
             place.timer_lag = member.timer_lag;
             place.timers_first = member.timers_first;

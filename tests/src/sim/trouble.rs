@@ -47,11 +47,13 @@ pub enum Trouble {
     Twins,
     /// Members of one group subscribe differently.
     Subscriptions,
+    /// Clients hold a second group, which leaves and comes back on its own.
+    Groups,
 }
 
 impl Trouble {
     /// Every kind.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Disconnect,
         Self::Cut,
         Self::Weather,
@@ -72,6 +74,7 @@ impl Trouble {
         Self::Java,
         Self::Twins,
         Self::Subscriptions,
+        Self::Groups,
     ];
 
     /// Its name, as a command line has it.
@@ -98,13 +101,14 @@ impl Trouble {
             Self::Java => "java",
             Self::Twins => "twins",
             Self::Subscriptions => "subscriptions",
+            Self::Groups => "groups",
         }
     }
 
     /// Whether it is something that is done to a world at a time. The others are how its members are.
     pub(crate) const fn is_done(self) -> bool {
         match self {
-            Self::Java | Self::Twins | Self::Subscriptions => false,
+            Self::Java | Self::Twins | Self::Subscriptions | Self::Groups => false,
             Self::Disconnect
             | Self::Cut
             | Self::Weather

@@ -98,8 +98,10 @@ impl Facts<'_> {
     }
 
     pub(crate) fn process(&self, life: Life) -> Option<&Process> {
-        let process = self.place(life).process.as_ref();
-        process.filter(|process| process.life == life)
+        let member = self.members[life.0 as usize];
+        let host = self.place(life).host.unwrap_or(member);
+        let process = self.places[host.0 as usize].process.as_ref();
+        process.filter(|process| process.has(life))
     }
 }
 
@@ -160,7 +162,10 @@ impl View for Facts<'_> {
     }
 
     fn status(&self, life: Life) -> Option<Status> {
-        self.process(life).and_then(|process| process.machine.status())
+        let mut status = self.process(life)?.machine.status()?;
+        let group = self.config(life).group();
+        status.groups.retain(|of| of.group == *group);
+        Some(status)
     }
 
     fn allowances(&self) -> Allowances {

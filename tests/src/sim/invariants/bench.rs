@@ -374,7 +374,7 @@ impl<I: Invariant + Debug> Bench<I> {
 
     #[track_caller]
     pub(in crate::sim) fn unregister(&mut self) -> &mut Self {
-        self.ask(Ask::Unregister)
+        self.ask(Ask::Unregister { group: None })
     }
 
     #[track_caller]

@@ -112,7 +112,7 @@ impl NoBusyLoop {
             | Ask::QueryOffset { .. }
             | Ask::Members { .. }
             | Ask::Heartbeat
-            | Ask::Unregister
+            | Ask::Unregister { .. }
             | Ask::Other(_) => {
                 let count = self.requests.entry(life).or_default().more(at);
                 if count > REQUESTS && count > REQUESTS + REQUESTS_PER_QUEUE * self.queues(life) {

@@ -98,7 +98,8 @@ impl Invariant for ShutdownEndsInTime {
                 }
             }
             Deed::Asked {
-                ask: Ask::Unregister, ..
+                ask: Ask::Unregister { .. },
+                ..
             }
             | Deed::Left(_)
                 if is_ours =>
