@@ -14,10 +14,8 @@ const GROUPS: [&str; 3] = ["crowd-one", "crowd-two", "crowd-three"];
 fn three_groups_on_one_client_of_the_real_broker() -> Result<(), LaunchError> {
     let cluster = Cluster::builder().start()?;
     cluster.create_topic("orders", &[(0, 4)])?;
-    let produce = |count| {
-        let mut producer = Producer::new(cluster.name_server(), "orders").expect("the topic has a route");
-        producer.send_many(count).expect("messages are stored");
-    };
+    let mut producer = Producer::new(cluster.name_server(), "orders").expect("the topic has a route");
+    let mut produce = |count| producer.send_many(count).expect("messages are stored");
     let broker: PeerAddr = cluster.broker(0).address().parse().expect("an address");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -108,5 +108,8 @@ fn a_group_leaves_a_client_and_comes_back_while_the_other_goes_on() {
     sim.restart(billing);
     more(&mut sim);
     assert_eq!(sim.unfinished(), 0);
-    assert!(sim.status(audit).is_some(), "it was not asked to leave, so it is back");
+    assert!(
+        sim.status(audit).is_some(),
+        "it was not asked to leave, so it is back"
+    );
 }

@@ -17,7 +17,7 @@ use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, Frame};
 use rocketmq_consumer_core::wire::request::Request as _;
 use rocketmq_consumer_core::wire::request::heartbeat::HeartbeatRequest;
 use rocketmq_consumer_core::wire::request::stats::{Connection, ConnectionsRequest};
-use rocketmq_consumer_tokio::{Client, Consumer, ConsumerBuilder, Message, Recorder, StartAt, TokioRuntime};
+use rocketmq_consumer_tokio::{Client, Consumer, ConsumerBuilder, Message, Recorder, StartAt};
 
 /// How long anything may take that is waited for.
 const LIMIT: Duration = Duration::from_secs(60);
