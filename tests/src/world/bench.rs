@@ -317,6 +317,11 @@ impl Bench {
         gone
     }
 
+    /// These wait for the test again.
+    pub fn put_back(&mut self, requests: Vec<Asked>) {
+        self.waiting.extend(requests);
+    }
+
     /// Everything of a kind that was ever sent.
     #[must_use]
     pub fn sent(&self, code: RequestCode) -> Vec<&Asked> {

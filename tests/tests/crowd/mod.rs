@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A client, and the bodies each group has seen.
 pub(crate) struct Crowd {
     pub(crate) client: Client,
-    pub(crate) wire: Arc<Mutex<Wire>>,
+    wire: Arc<Mutex<Wire>>,
     topic: String,
     seen: Arc<Mutex<BTreeMap<String, BTreeSet<Bytes>>>>,
 }
@@ -93,6 +93,11 @@ impl Crowd {
         }
     }
 
+    /// What went over the wire so far.
+    pub(crate) fn wire(&self) -> Wire {
+        lock(&self.wire).clone()
+    }
+
     /// The connections of a group's members, as an operator's tool sees them.
     pub(crate) async fn connections(&self, broker: &PeerAddr, group: &str) -> Vec<Connection> {
         let group = group.into();
@@ -118,7 +123,7 @@ impl Crowd {
 }
 
 /// What went over the wire, as far as it matters here.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wire {
     pub(crate) dials: usize,
     /// The groups each heartbeat named.
@@ -144,13 +149,7 @@ impl Recorder for Tap {
                     lock(&self.0).beats.push(groups.collect());
                 }
             }
-            _ => {}
+            Action::Net(_) | Action::App(_) | Action::Store(_) | _ => {}
         }
-    }
-}
-
-impl Crowd {
-    pub(crate) fn wire(&self) -> MutexGuard<'_, Wire> {
-        lock(&self.wire)
     }
 }
