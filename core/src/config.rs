@@ -111,6 +111,10 @@ settings! {
     /// A link is closed when a request of it is past its deadline and no byte came since it was sent,
     /// at the earliest this long after sending. Default 10 s.
     silence_min / set_silence_min: Duration = secs(10);
+    /// How long a master is out of reach before a slave is read in its place, and within reach again before it
+    /// is read again, unless the slave sends us back. Default 3 s. Java reads a slave only when the name servers
+    /// miss the master; 1 h comes close to that.
+    slave_read_after / set_slave_read_after: Duration = secs(3);
     /// Largest value of a frame's length word, in bytes. Default and largest: 16,777,212, what a
     /// Java peer accepts.
     frame_len_max / set_frame_len_max: u32 = 16_777_212;
@@ -166,6 +170,7 @@ impl ClientConfig {
             ("dial_timeout", self.dial_timeout),
             ("dial_backoff", self.dial_backoff),
             ("silence_min", self.silence_min),
+            ("slave_read_after", self.slave_read_after),
         ] {
             if value < millis(1) || value > secs(3600) {
                 return Err(ConfigError::new(key, "must lie between 1 ms and 1 h"));
@@ -587,6 +592,7 @@ mod tests {
             set_offset_timeout: [millis(1), hour], [ZERO, more];
             set_dial_timeout: [millis(1), hour], [ZERO, more];
             set_silence_min: [millis(1), hour], [ZERO, more];
+            set_slave_read_after: [millis(1), hour], [ZERO, more];
             set_dial_backoff: [millis(1), secs(1)], [ZERO, millis(1_001)];
             set_frame_len_max: [1024, 16_777_212], [0, 1023, 16_777_213];
             set_requests_per_link_max: [1, u32::MAX], [0];

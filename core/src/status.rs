@@ -149,6 +149,9 @@ pub struct QueueStatus {
     pub unfinished: u32,
     /// Their body bytes as stored.
     pub bytes: u64,
+    /// The replica that was asked for messages last: 0 is the master, any other a slave. `None` before the first
+    /// pull.
+    pub replica: Option<i64>,
 }
 
 /// What a queue does.

@@ -70,6 +70,7 @@ mod tests {
             max_offset: None,
             unfinished: 0,
             bytes: 0,
+            replica: None,
         }
     }
 

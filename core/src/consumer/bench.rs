@@ -71,6 +71,7 @@ impl Bench {
                 }
                 Wish::TellAgain(broker) => format!("tell {broker} again"),
                 Wish::RouteSuspect(topic) => format!("suspect {topic}"),
+                Wish::BackToMaster(broker) => format!("back to the master of {broker}"),
                 Wish::Subscriptions(_) => String::from("subscriptions"),
                 Wish::Route(topic) => format!("route {topic}"),
                 Wish::Room(_) => String::from("room"),

@@ -33,6 +33,8 @@ pub(crate) enum TimerKey {
     Route(Topic),
     /// A broker is told again that we live.
     Heartbeat(PeerAddr),
+    /// A broker's replica has been out of reach, or within, for long enough.
+    Presence(PeerAddr),
     /// A group's.
     Group(GroupKey, GroupTimer),
     /// A queue's.
@@ -113,6 +115,8 @@ pub(crate) enum QueueAsk {
     StartOffset,
     /// To store this offset.
     Commit(QueueOffset),
+    /// What the master has, before it is told anything: the start was the word of a slave.
+    Verify,
     /// The stored offset once more, while giving the queue back.
     Recheck,
 }
@@ -142,10 +146,8 @@ pub(crate) enum Destination {
 pub(crate) enum Replica {
     /// Only the master.
     Master,
-    /// The master, or a slave to read from while it is away.
-    MasterElseSlave,
-    /// The one that was suggested, else any.
-    Suggested(i64),
+    /// This one.
+    Exactly(i64),
 }
 
 /// What is asked. One variant per kind of request; encoded when the link is known.
@@ -196,6 +198,8 @@ pub(crate) enum Wish {
     TellAgain(BrokerName),
     /// A broker's answer contradicts the route of a topic.
     RouteSuspect(Topic),
+    /// A slave has nothing for us and sends us to its master.
+    BackToMaster(BrokerName),
     /// A group's subscriptions have changed: every broker must hear of it.
     Subscriptions(GroupKey),
     /// The route of a topic has changed.

@@ -23,6 +23,10 @@ use crate::notice::NoticeKind;
 use crate::status::HoldReason;
 use crate::time::Instant;
 
+mod presence;
+
+use presence::Presence;
+
 /// First pause after a refused or unanswered heartbeat; doubles.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -41,6 +45,8 @@ pub(crate) struct Heartbeats {
     interval: Duration,
     /// Pause after a link could not be made.
     redial: Duration,
+    /// How long a replica is out of reach before it is done without.
+    patience: Duration,
     beats: BTreeMap<PeerAddr, Beat>,
     /// Groups come and go; without one there is nothing to tell.
     silent: bool,
@@ -57,6 +63,7 @@ struct Beat {
     acknowledged: Option<u64>,
     failures: u32,
     trouble: HoldReason,
+    presence: Presence,
 }
 
 impl Heartbeats {
@@ -65,6 +72,7 @@ impl Heartbeats {
             revision: 0,
             interval: config.heartbeat_interval,
             redial: config.dial_backoff,
+            patience: config.slave_read_after,
             beats: BTreeMap::new(),
             silent: true,
             leaving: false,
@@ -99,24 +107,36 @@ impl Heartbeats {
         for addr in &gone {
             self.beats.remove(addr);
             cx.timers.cancel(TimerKey::Heartbeat(addr.clone()));
+            cx.timers.cancel(TimerKey::Presence(addr.clone()));
         }
         for (addr, broker) in addresses {
-            if let Some(beat) = self.beats.get_mut(&addr) {
-                beat.broker = broker;
-                continue;
+            match self.beats.get_mut(&addr) {
+                Some(beat) => beat.broker = broker,
+                None => self.meet(cx, addr, broker),
             }
-            let trouble = HoldReason::HeartbeatPending;
-            let beat = Beat {
-                broker,
-                in_flight: None,
-                acknowledged: None,
-                failures: 0,
-                trouble,
-            };
-            self.beats.insert(addr.clone(), beat);
-            self.tell(cx, &addr);
         }
         gone
+    }
+
+    /// A replica is named for the first time.
+    fn meet(&mut self, cx: &mut Cx<'_>, addr: PeerAddr, broker: BrokerName) {
+        // A master that comes back beside a slave that is read from has to last first.
+        let is_beside_another = self
+            .beats
+            .values()
+            .any(|beat| beat.broker == broker && beat.acknowledged.is_some());
+        let presence = Presence::after(!is_beside_another);
+        presence.changed(cx, &addr, false, self.patience);
+        let beat = Beat {
+            broker,
+            in_flight: None,
+            acknowledged: None,
+            failures: 0,
+            trouble: HoldReason::HeartbeatPending,
+            presence,
+        };
+        self.beats.insert(addr.clone(), beat);
+        self.tell(cx, &addr);
     }
 
     /// It is time to tell again.
@@ -166,6 +186,9 @@ impl Heartbeats {
         let now = before.map_or(revision, |before| before.max(revision));
         beat.acknowledged = Some(now);
         let broker = beat.broker.clone();
+        if new {
+            beat.presence.changed(cx, addr, true, self.patience);
+        }
         if revision < self.revision {
             self.tell(cx, addr);
         }
@@ -181,15 +204,13 @@ impl Heartbeats {
         beat.in_flight = None;
         match error {
             CallError::Closed => {
-                beat.acknowledged = None;
-                beat.trouble = HoldReason::LinkDown;
+                beat.lost(cx, addr, self.patience);
                 // The request waits for the link; the link has its own back-off.
                 self.tell(cx, addr);
                 return;
             }
             CallError::Connect(_) => {
-                beat.acknowledged = None;
-                beat.trouble = HoldReason::LinkDown;
+                beat.lost(cx, addr, self.patience);
                 // A link that may not be dialled any more fails at once; to ask again within the same
                 // event would never end.
                 cx.timers
@@ -222,8 +243,7 @@ impl Heartbeats {
         let Some(beat) = self.beats.get_mut(addr) else {
             return;
         };
-        beat.acknowledged = None;
-        beat.trouble = HoldReason::LinkDown;
+        beat.lost(cx, addr, self.patience);
         self.tell(cx, addr);
     }
 
@@ -232,6 +252,34 @@ impl Heartbeats {
         if let Some(beat) = self.beats.get_mut(addr) {
             beat.trouble = HoldReason::HeartbeatPending;
         }
+    }
+
+    /// A replica has been out of reach, or within, for as long as it takes.
+    pub(crate) fn on_presence_timer(&mut self, cx: &mut Cx<'_>, addr: &PeerAddr) {
+        if let Some(beat) = self.beats.get_mut(addr) {
+            beat.presence = Presence::after(beat.acknowledged.is_some());
+            let broker = beat.broker.clone();
+            cx.wishes.push_back(Wish::BrokerReady { broker, new: false });
+        }
+    }
+
+    /// A slave sends us back to this replica: if it knows us, it need not last any longer.
+    pub(crate) fn recommended(&mut self, cx: &mut Cx<'_>, addr: &PeerAddr) {
+        if let Some(beat) = self
+            .beats
+            .get_mut(addr)
+            .filter(|beat| beat.acknowledged.is_some())
+        {
+            cx.timers.cancel(TimerKey::Presence(addr.clone()));
+            beat.presence = Presence::Here;
+        }
+    }
+
+    /// Whether a replica has been out of reach for so long that another one is read from.
+    pub(crate) fn is_away(&self, addr: &PeerAddr) -> bool {
+        self.beats
+            .get(addr)
+            .is_none_or(|beat| beat.presence == Presence::Away)
     }
 
     /// A link to a broker that had broken stands again.
@@ -292,6 +340,16 @@ impl Heartbeats {
             cx.timers.cancel(TimerKey::Heartbeat(addr.clone()));
         }
         self.silent = true;
+    }
+}
+
+impl Beat {
+    /// Whatever stands next at its address knows nothing of us.
+    fn lost(&mut self, cx: &mut Cx<'_>, addr: &PeerAddr, patience: Duration) {
+        self.trouble = HoldReason::LinkDown;
+        if self.acknowledged.take().is_some() {
+            self.presence.changed(cx, addr, false, patience);
+        }
     }
 }
 

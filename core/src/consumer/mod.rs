@@ -201,6 +201,7 @@ impl ConsumerState {
                 TimerKey::Rpc(timer) => self.rpc.on_timer(&mut cx.step(), timer),
                 TimerKey::Route(topic) => self.routes.on_timer(&mut cx, &topic),
                 TimerKey::Heartbeat(addr) => self.beats.on_timer(&mut cx, &addr),
+                TimerKey::Presence(addr) => self.beats.on_presence_timer(&mut cx, &addr),
                 TimerKey::Group(key, timer) => {
                     if let Some(group) = self.groups.get_mut(key) {
                         group.on_timer(&mut cx, Peers::of(&self.routes, &self.beats), timer);

@@ -170,6 +170,7 @@ impl ConsumerState {
                         ),
                         QueueAsk::Commit(offset) => group.on_committed(&mut cx, queue, offset, Err(error)),
                         QueueAsk::Recheck => group.on_recheck(&mut cx, queue, Err(error)),
+                        QueueAsk::Verify => group.on_verified(&mut cx, queue, Err(error)),
                     }
                 }
             }
@@ -269,6 +270,10 @@ fn on_queue_answer(
         }
         QueueAsk::Commit(offset) => {
             group.on_committed(cx, queue, offset, decode::<Done>(header, body).map(|_| ()));
+        }
+        QueueAsk::Verify => {
+            let stored = decode::<StoredOffset>(header, body).map(|stored| stored.0);
+            group.on_verified(cx, queue, stored);
         }
         QueueAsk::Recheck => {
             group.on_recheck(

@@ -16,6 +16,9 @@ use crate::ids::ConsumerGroup;
 use crate::notice::{Notice, NoticeKind};
 use crate::time::Instant;
 
+/// Refusals that last are told this many times more rarely: once a minute by default.
+const REFUSALS: u32 = 6;
+
 /// More subjects than this at once, and the oldest are forgotten: telling twice is better than
 /// growing.
 const SUBJECTS_MAX: usize = 4096;
@@ -42,9 +45,9 @@ impl Notices {
 
     pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, group: Option<ConsumerGroup>, kind: NoticeKind) {
         let mut repeated = 0;
+        let interval = self.interval_of(&kind);
         if let Some(subject) = subject(&kind) {
             if self.told.len() >= SUBJECTS_MAX {
-                let interval = self.interval;
                 self.told
                     .retain(|_, told| cx.now.saturating_since(told.at) < interval);
                 if self.told.len() >= SUBJECTS_MAX {
@@ -53,7 +56,7 @@ impl Notices {
             }
             let told = self.told.get_mut(&(group.clone(), subject.clone()));
             match told {
-                Some(told) if cx.now.saturating_since(told.at) < self.interval => {
+                Some(told) if cx.now.saturating_since(told.at) < interval => {
                     told.held_back += 1;
                     return;
                 }
@@ -78,6 +81,14 @@ impl Notices {
             repeated,
             kind,
         })));
+    }
+
+    const fn interval_of(&self, kind: &NoticeKind) -> Duration {
+        if matches!(kind, NoticeKind::RequestRefused { .. }) {
+            self.interval.saturating_mul(REFUSALS)
+        } else {
+            self.interval
+        }
     }
 }
 

@@ -341,8 +341,17 @@ impl Routes {
     }
 
     /// The address of a replica.
-    pub(crate) fn address(&self, broker: &BrokerName, replica: Replica) -> Option<(i64, &PeerAddr)> {
-        pick(self.brokers.get(broker)?, replica)
+    pub(crate) fn address(&self, broker: &BrokerName, replica: Replica) -> Option<&PeerAddr> {
+        let id = match replica {
+            Replica::Master => MASTER_ID,
+            Replica::Exactly(id) => id,
+        };
+        self.brokers.get(broker)?.get(&id)
+    }
+
+    /// Where the replicas of a broker are, by their ids; the master is 0.
+    pub(crate) fn replicas(&self, broker: &BrokerName) -> Option<&BTreeMap<i64, PeerAddr>> {
+        self.brokers.get(broker)
     }
 
     /// Every address of every broker of a watched topic.
@@ -394,19 +403,6 @@ fn readable_queues(topic: &Topic, route: &TopicRoute) -> Vec<MessageQueue> {
     queues.sort();
     queues.dedup();
     queues
-}
-
-//= rocketmq: MQClientInstance.findBrokerAddressInSubscribe
-fn pick(ids: &BTreeMap<i64, PeerAddr>, replica: Replica) -> Option<(i64, &PeerAddr)> {
-    let exactly = |id: i64| ids.get(&id).map(|addr| (id, addr));
-    let any = || ids.iter().next().map(|(id, addr)| (*id, addr));
-    match replica {
-        Replica::Master => exactly(MASTER_ID),
-        Replica::MasterElseSlave => exactly(MASTER_ID).or_else(any),
-        Replica::Suggested(id) => exactly(id)
-            .or_else(|| (id != MASTER_ID).then(|| exactly(id.saturating_add(1))).flatten())
-            .or_else(any),
-    }
 }
 
 #[cfg(test)]

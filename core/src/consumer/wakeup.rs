@@ -27,6 +27,8 @@ pub enum WakeReason {
     Route,
     /// A broker is to be told that we live.
     Heartbeat,
+    /// A replica may have been out of reach, or within, for long enough.
+    Presence,
     /// A group is to rebalance.
     Rebalance,
     /// Offsets are to be committed.
@@ -54,6 +56,7 @@ impl TimerKey {
             }
             Self::Route(_) => WakeReason::Route,
             Self::Heartbeat(_) => WakeReason::Heartbeat,
+            Self::Presence(_) => WakeReason::Presence,
             Self::Group(_, GroupTimer::Rebalance) => WakeReason::Rebalance,
             Self::Group(_, GroupTimer::Commit) => WakeReason::Commit,
             Self::Group(_, GroupTimer::SendBack(_)) => WakeReason::SendBack,

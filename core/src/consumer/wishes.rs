@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use super::ConsumerState;
-use super::cx::{Cx, Destination, Purpose, Question, Wish};
+use super::cx::{Cx, Destination, Purpose, Question, Replica, Wish};
 use super::group::Group;
 use super::peers::Peers;
 use crate::action::CallError;
@@ -45,6 +45,12 @@ impl ConsumerState {
             Wish::RouteSuspect(topic) => {
                 let mut cx = self.ground.cx();
                 self.routes.suspect(&mut cx, &topic);
+            }
+            Wish::BackToMaster(broker) => {
+                let mut cx = self.ground.cx();
+                if let Some(master) = self.routes.address(&broker, Replica::Master) {
+                    self.beats.recommended(&mut cx, master);
+                }
             }
             Wish::Subscriptions(group) => {
                 let anything = !self.groups.is_empty();
@@ -95,10 +101,9 @@ impl ConsumerState {
                 Some((addr, false)) => (Some(addr), Patience::UntilDeadline),
                 None => (None, Patience::FailFast),
             },
-            Destination::Broker(broker, replica) => (
-                self.routes.address(broker, *replica).map(|(_, addr)| addr),
-                Patience::UntilDeadline,
-            ),
+            Destination::Broker(broker, replica) => {
+                (self.routes.address(broker, *replica), Patience::UntilDeadline)
+            }
             Destination::Address(addr) => (Some(addr), Patience::UntilDeadline),
         };
         match addr {

@@ -11,7 +11,7 @@ use core::time::Duration;
 use crate::action::{AppAction, CallError};
 use crate::allocate::{positions_of, sort_members};
 use crate::config::StartAt;
-use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, QueueAsk, Replica, Wish};
+use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, QueueAsk, Wish};
 use crate::consumer::peers::Peers;
 use crate::ids::{BrokerName, ClientId, ConsumeId, MessageQueue, QueueKey, QueueOffset, Topic};
 use crate::notice::NoticeKind;
@@ -57,7 +57,8 @@ impl Group {
             let body = QuestionBody::Members(MemberListRequest {
                 group: self.name.clone(),
             });
-            let to = Destination::Broker(broker, Replica::MasterElseSlave);
+            let replica = peers.listener(&broker).replica();
+            let to = Destination::Broker(broker, replica);
             cx.ask(to, body, self.request_timeout, purpose);
         }
         self.settle_rebalance(cx);
@@ -216,8 +217,8 @@ impl Group {
             return;
         };
         // The offset may be asked before the newest subscription is known there.
-        let (broker, _) = peers.readiness(&queue.name.broker, Replica::MasterElseSlave, 0);
-        queue.ask_stored(cx, &self.config, broker, self.offset_timeout);
+        let replica = peers.listener(&queue.name.broker);
+        queue.ask_stored(cx, &self.config, replica, self.offset_timeout);
     }
 
     /// The broker told the stored offset, or that there is none, or nothing.
@@ -236,6 +237,9 @@ impl Group {
             cx.counters.stale_answers += 1;
             return;
         };
+        if matches!(answer, Ok(None)) && queue.hears_of_slave() {
+            return queue.ask_master(cx, &self.config, self.offset_timeout);
+        }
         match (answer, self.left_at.get(&queue.name).copied()) {
             (Ok(Some(offset)), _) => self.own(cx, peers, key, offset, Some(offset)),
             // A broker that crashes forgets what was committed last. Choosing a start as if the group were
@@ -373,6 +377,33 @@ impl Group {
         self.check_last_commits(cx);
     }
 
+    /// The master told what it has of a queue whose start was the word of a slave.
+    pub(crate) fn on_verified(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        answer: Result<Option<QueueOffset>, CallError>,
+    ) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            cx.counters.stale_answers += 1;
+            return;
+        };
+        let name = queue.name.clone();
+        let Some(tenure) = queue.tenure_mut() else { return };
+        let offset = tenure.window.lowest_unfinished();
+        tenure.progress.failed();
+        match answer {
+            Ok(stored) => {
+                tenure.progress.verified(stored);
+                queue.commit_if_due(cx, &self.name, self.offset_timeout);
+                self.end_grace_if_idle(cx, key);
+                self.bury_if_gone(cx, key);
+                self.check_last_commits(cx);
+            }
+            Err(error) => self.commit_failed(cx, key, name, offset, &error),
+        }
+    }
+
     /// The broker has stored an offset, or not.
     pub(crate) fn on_committed(
         &mut self,
@@ -399,20 +430,24 @@ impl Group {
             }
             Err(error) => {
                 tenure.progress.failed();
-                let why = alloc::format!("{error}");
-                cx.notice(
-                    &self.name,
-                    NoticeKind::CommitFailed {
-                        queue: name,
-                        offset,
-                        why,
-                    },
-                );
-                self.end_grace_if_idle(cx, key);
-                self.bury_if_gone(cx, key);
-                self.last_commit_failed(cx);
+                self.commit_failed(cx, key, name, offset, &error);
             }
         }
+    }
+
+    fn commit_failed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        queue: MessageQueue,
+        offset: QueueOffset,
+        error: &CallError,
+    ) {
+        let why = alloc::format!("{error}");
+        cx.notice(&self.name, NoticeKind::CommitFailed { queue, offset, why });
+        self.end_grace_if_idle(cx, key);
+        self.bury_if_gone(cx, key);
+        self.last_commit_failed(cx);
     }
 
     /// Forgets a queue when nothing of it is awaited any more.

@@ -11,6 +11,7 @@ mod leaving;
 mod pulling;
 pub(crate) mod queue;
 pub(crate) mod rebalance;
+mod refusals;
 
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -5,10 +5,7 @@
 //! | found | into the window, delivered, next pull |
 //! | not found, nothing matched | the range grows, next pull |
 //! | offset moved | this ownership ends, a new one begins at the broker's offset |
-//! | flow control | next pull in 20 ms |
-//! | does not know us or our subscription | heartbeat at once, next pull in 1 s |
-//! | does not know the queue | route asked again, pause that doubles |
-//! | anything else | pause; it doubles while the reason is one that stays |
+//! | anything else | see [`refusals`](super::refusals) |
 //= rocketmq: DefaultMQPushConsumerImpl.pullMessage type=differs
 //  reason: permanent errors back off; an answer never changes the offset unless it says so.
 
@@ -16,12 +13,11 @@ use alloc::format;
 
 use crate::action::CallError;
 use crate::config::UndecodablePolicy;
-use crate::consumer::cx::{Cx, Replica, Wish};
+use crate::consumer::cx::{Cx, Wish};
 use crate::consumer::peers::Peers;
 use crate::ids::{MessageQueue, QueueKey, QueueOffset};
 use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, HoldReason};
-use crate::wire::code::ResponseCode;
 use crate::wire::request::pull::{PullAnswer, PullStatus};
 use crate::wire::request::send_back::Delay;
 use crate::wire::stored::UndecodableReason;
@@ -48,12 +44,10 @@ impl Group {
         let Some(subscribed) = self.subscriptions.get(&queue.name.topic) else {
             return;
         };
-        let replica = Replica::Suggested(tenure.pull.suggested());
-        let (broker, to_master) = peers.readiness(&queue.name.broker, replica, self.revision);
+        let replica = peers.reader(&queue.name.broker, tenure.pull.suggested(), self.revision);
         let gate = Gate {
             config: &self.config,
-            broker,
-            to_master,
+            replica,
             buffer_room: self.buffer_bytes < self.config.buffer_bytes_max,
             draining: self.phase != GroupPhase::Running,
             sub_version: subscribed.version,
@@ -128,9 +122,11 @@ impl Group {
         let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
+        let broker = queue.name.broker.clone();
         let Some(tenure) = queue.tenure_mut() else { return };
         let asked = tenure.window.next_offset();
         let next = answer.next_begin_offset;
+        tenure.pull.suggest(answer.suggest_broker_id);
         if answer.status == PullStatus::OffsetMoved {
             return self.on_offset_moved(cx, peers, key, asked, &answer);
         }
@@ -138,10 +134,13 @@ impl Group {
             let why = CallError::Malformed(format!("asked from {asked}, answered up to {next}"));
             return self.on_pull_error(cx, key, &why);
         }
-        tenure.pull.worked(answer.suggest_broker_id, answer.max_offset);
+        tenure.pull.worked(answer.max_offset);
         match answer.status {
             PullStatus::Found => self.on_found(cx, key, asked, answer),
             PullStatus::RetryImmediately if next == asked => {
+                if tenure.pull.is_sent_back_to_master() {
+                    cx.wishes.push_back(Wish::BackToMaster(broker));
+                }
                 // "At once" without an offset to go on with would be a busy loop.
                 let standstills = tenure.pull.stood_still();
                 let pause = self
@@ -359,47 +358,5 @@ impl Group {
         self.bury(cx, key);
         let key = self.insert_queue(cx, name);
         self.own(cx, peers, key, to, None);
-    }
-
-    fn on_pull_error(&mut self, cx: &mut Cx<'_>, key: QueueKey, error: &CallError) {
-        let (base, most) = (self.config.pull_retry, self.config.pull_retry_max);
-        let Some(queue) = self.queues.get_mut(key) else {
-            return;
-        };
-        let (broker, topic) = (queue.name.broker.clone(), queue.name.topic.clone());
-        let Some(tenure) = queue.tenure_mut() else { return };
-        match error {
-            // The link is down: the gate holds the queue until the broker knows us again.
-            CallError::Closed | CallError::Connect(_) | CallError::NoRoute => {}
-            CallError::Timeout | CallError::Overloaded => tenure.pull.back_off(cx, base, most, false),
-            CallError::Broker { code, remark } => {
-                let code = ResponseCode(*code);
-                match code {
-                    ResponseCode::FLOW_CONTROL => {
-                        let pause = self.config.flow_control_pause;
-                        tenure.pull.pause(cx, pause, HoldReason::FlowControlled);
-                        return;
-                    }
-                    ResponseCode::SYSTEM_BUSY => tenure.pull.back_off(cx, base, most, false),
-                    ResponseCode::SUBSCRIPTION_NOT_EXIST
-                    | ResponseCode::SUBSCRIPTION_NOT_LATEST
-                    | ResponseCode::FILTER_DATA_NOT_EXIST
-                    | ResponseCode::FILTER_DATA_NOT_LATEST => {
-                        tenure.pull.back_off(cx, base, most, false);
-                        cx.wishes.push_back(Wish::TellAgain(broker.clone()));
-                    }
-                    ResponseCode::TOPIC_NOT_EXIST | ResponseCode::INVALID_PARAMETER => {
-                        tenure.pull.back_off(cx, base, most, true);
-                        cx.wishes.push_back(Wish::RouteSuspect(topic));
-                    }
-                    _ => tenure.pull.back_off(cx, base, most, true),
-                }
-                self.refused(cx, &broker, "pull", code.0, remark);
-            }
-            CallError::Malformed(why) => {
-                tenure.pull.back_off(cx, base, most, true);
-                self.refused(cx, &broker, "pull", 0, why);
-            }
-        }
     }
 }

@@ -108,7 +108,7 @@ fn a_route_that_contradicts_the_last_word_on_a_broker_is_a_change() {
         routes.on_route(&mut bench.at(at), &topic(name), &route(&[broker]));
         assert_eq!(bench.wishes(), [format!("route {name}")], "at {at}");
         let master = routes.address(&"beta".into(), Replica::Master);
-        assert_eq!(master, Some((0, &addr(broker.3[0].1))), "at {at}");
+        assert_eq!(master, Some(&addr(broker.3[0].1)), "at {at}");
     }
     routes.on_route(&mut bench.at(3), &topic("T"), &route(&[BETA]));
     assert_eq!(bench.wishes(), NOTHING, "nothing has changed");
@@ -346,40 +346,33 @@ fn a_server_that_gives_no_answer_keeps_nobody_from_being_told_that_a_topic_is_un
 // ---- where --------------------------------------------------------------------------------------
 
 #[test]
-fn an_address_is_picked_by_what_the_replica_is_for() {
-    const MASTER: (i64, &str) = (0, "10.1.0.1:10911");
-    const FIRST: (i64, &str) = (1, "10.1.0.2:10911");
-    const SECOND: (i64, &str) = (2, "10.1.0.3:10911");
-    use Replica::{Master, MasterElseSlave, Suggested};
-    for (replicas, replica, picked) in [
-        (&[MASTER, FIRST][..], Master, Some(MASTER)),
-        (&[FIRST], Master, None),
-        (&[MASTER, FIRST], MasterElseSlave, Some(MASTER)),
-        (&[FIRST, SECOND], MasterElseSlave, Some(FIRST)),
-        (&[MASTER, FIRST], Suggested(0), Some(MASTER)),
-        (&[MASTER, FIRST], Suggested(1), Some(FIRST)),
-        (&[MASTER, SECOND], Suggested(1), Some(SECOND)),
-        (&[MASTER, FIRST], Suggested(7), Some(MASTER)),
-        (&[MASTER, FIRST], Suggested(i64::MAX), Some(MASTER)),
-        (&[FIRST], Suggested(0), Some(FIRST)),
-        (&[(0, "nonsense"), FIRST], Master, None),
-        (&[], MasterElseSlave, None),
+fn replicas_are_found_by_their_ids() {
+    use Replica::{Exactly, Master};
+    let replicas = [(0, "nonsense"), (1, "10.1.0.2:10911")];
+    let (mut routes, mut bench) = watching(1, &["T"]);
+    let named = route(&[("alpha", 1, READ_WRITE, &replicas), BETA]);
+    routes.on_route(&mut bench.at(0), &topic("T"), &named);
+    for (broker, replica, found) in [
+        ("alpha", Master, None),
+        ("alpha", Exactly(1), Some("10.1.0.2:10911")),
+        ("alpha", Exactly(2), None),
+        ("beta", Master, Some("10.2.0.1:10911")),
+        ("gamma", Master, None),
     ] {
-        let (mut routes, mut bench) = watching(1, &["T"]);
-        routes.on_route(
-            &mut bench.at(0),
-            &topic("T"),
-            &route(&[("alpha", 1, READ_WRITE, replicas)]),
-        );
-        let found = routes.address(&"alpha".into(), replica);
-        let want = picked.map(|(id, text)| (id, addr(text)));
+        let found = found.map(addr);
         assert_eq!(
-            found.map(|(id, addr)| (id, addr.clone())),
-            want,
-            "{replica:?} of {replicas:?}"
+            routes.address(&broker.into(), replica),
+            found.as_ref(),
+            "{replica:?} of {broker}"
         );
-        assert_eq!(routes.address(&"beta".into(), replica), None);
     }
+    let ids: Vec<i64> = routes
+        .replicas(&"alpha".into())
+        .into_iter()
+        .flat_map(BTreeMap::keys)
+        .copied()
+        .collect();
+    assert_eq!(ids, [1]);
 }
 
 #[test]

@@ -556,6 +556,7 @@ pub(in crate::sim) fn status(world: &World) -> Status {
         max_offset: None,
         unfinished: 0,
         bytes: 0,
+        replica: None,
     };
     let group = GroupStatus {
         group: world.group.clone(),

@@ -22,11 +22,13 @@ use crate::config::GroupConfig;
 use core::time::Duration;
 
 use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, QueueAsk, QueueTimer, Replica, TimerKey};
+use crate::consumer::peers::Chosen;
 use crate::ids::{ConsumerGroup, Epoch, GroupKey, MessageQueue, QueueKey, QueueOffset};
 use crate::status::{HoldReason, QueueState, QueueStatus};
 use crate::time::{Instant, WallTime};
 use crate::wire::request::offsets::{CommitOffsetRequest, QueryOffsetRequest, QueueRef};
 use crate::wire::request::pull::PullRequest;
+use crate::wire::request::route::MASTER_ID;
 
 use progress::Progress;
 use pull::{PullLoop, PullState};
@@ -59,7 +61,11 @@ enum Stage {
 enum Acquire {
     /// A timer is armed, or the broker's readiness is awaited.
     Waiting(HoldReason),
-    AskingStored,
+    /// Asked the master, or else a slave: what that one says is checked with the master before anything is
+    /// committed, and that it has nothing is not believed.
+    AskingStored {
+        of_master: bool,
+    },
     AskingStart,
 }
 
@@ -92,10 +98,8 @@ enum Revoke {
 /// What a queue needs to know of the world to pull.
 pub(crate) struct Gate<'a> {
     pub(crate) config: &'a GroupConfig,
-    /// Whether the broker may be asked.
-    pub(crate) broker: Result<(), HoldReason>,
-    /// Whether that is its master.
-    pub(crate) to_master: bool,
+    /// Which replica is read from, and whether it can be now.
+    pub(crate) replica: Chosen,
     /// Whether the group's buffer has room for another answer.
     pub(crate) buffer_room: bool,
     pub(crate) draining: bool,
@@ -141,23 +145,35 @@ impl Queue {
         &mut self,
         cx: &mut Cx<'_>,
         config: &GroupConfig,
-        broker: Result<(), HoldReason>,
+        replica: Chosen,
         timeout: Duration,
     ) {
-        if let Err(reason) = broker {
+        if let Err(reason) = replica.ready {
             self.enter(Stage::Acquiring(Acquire::Waiting(reason)), cx.now);
             return;
         }
-        self.enter(Stage::Acquiring(Acquire::AskingStored), cx.now);
+        let of_master = replica.is_master();
+        self.enter(Stage::Acquiring(Acquire::AskingStored { of_master }), cx.now);
         let zero_if_none = config.latest_like_java;
         let body = self.stored_offset_question(&config.group, zero_if_none);
-        self.ask(
-            cx,
-            Replica::MasterElseSlave,
-            body,
-            timeout,
-            QueueAsk::StoredOffset,
-        );
+        self.ask(cx, replica.replica(), body, timeout, QueueAsk::StoredOffset);
+    }
+
+    /// Asks the master for the stored offset, because a slave has none.
+    pub(crate) fn ask_master(&mut self, cx: &mut Cx<'_>, config: &GroupConfig, timeout: Duration) {
+        let master = Chosen {
+            id: Some(MASTER_ID),
+            ready: Ok(()),
+        };
+        self.ask_stored(cx, config, master, timeout);
+    }
+
+    /// Whether it is a slave that was asked for the stored offset.
+    pub(crate) const fn hears_of_slave(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Acquiring(Acquire::AskingStored { of_master: false })
+        )
     }
 
     /// Nothing is stored: asks where to start.
@@ -188,7 +204,7 @@ impl Queue {
 
     pub(crate) const fn is_asking(&self, ask: QueueAsk) -> bool {
         match (&self.stage, ask) {
-            (Stage::Acquiring(Acquire::AskingStored), QueueAsk::StoredOffset)
+            (Stage::Acquiring(Acquire::AskingStored { .. }), QueueAsk::StoredOffset)
             | (Stage::Acquiring(Acquire::AskingStart), QueueAsk::StartOffset)
             | (Stage::Revoking(_, Revoke::Rechecking { .. }), QueueAsk::Recheck) => true,
             (Stage::Acquiring(_) | Stage::Owned(_) | Stage::Revoking(..), _) => false,
@@ -198,10 +214,14 @@ impl Queue {
     /// The start is known: the queue can be pulled. `stored` is what the broker has.
     pub(crate) fn own(&mut self, cx: &mut Cx<'_>, start: QueueOffset, stored: Option<QueueOffset>) {
         cx.timers.cancel(self.timer(QueueTimer::Acquire));
+        let mut progress = Progress::new(stored, cx.now);
+        if self.hears_of_slave() {
+            progress.doubt();
+        }
         let tenure = Tenure {
             window: Window::new(start),
             pull: PullLoop::new(self.group, self.key, cx.now),
-            progress: Progress::new(stored, cx.now),
+            progress,
         };
         self.enter(Stage::Owned(tenure), cx.now);
     }
@@ -242,10 +262,11 @@ impl Queue {
         if let Err(reason) = gate.check(&tenure.window) {
             return tenure.pull.hold(reason, cx.now).then_some(reason);
         }
-        let serial = tenure.pull.ask(cx.now);
+        let serial = tenure.pull.ask(gate.replica.id, cx.now);
         let finished = tenure.window.lowest_unfinished();
         // A slave would not store it; only what is finished is worth storing.
-        let commit = (finished.0 > 0 && gate.to_master).then_some(finished);
+        let may_store = gate.replica.is_master() && tenure.progress.may_store(finished);
+        let commit = (finished.0 > 0 && may_store).then_some(finished);
         if let Some(offset) = commit {
             tenure.progress.carry(offset, serial, cx.now);
         }
@@ -263,7 +284,7 @@ impl Queue {
             lite: false,
             broker: Some(self.name.broker.clone()),
         };
-        let replica = Replica::Suggested(tenure.pull.suggested());
+        let replica = gate.replica.replica();
         let timeout = gate.config.pull_deadline;
         self.ask(
             cx,
@@ -287,7 +308,14 @@ impl Queue {
     fn commit(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
         let Some(tenure) = self.tenure_mut() else { return };
         let offset = tenure.window.lowest_unfinished();
+        if tenure.progress.is_below_floor(offset) {
+            return;
+        }
         tenure.progress.sent(offset, cx.now);
+        if tenure.progress.is_in_doubt() {
+            let body = self.stored_offset_question(group, false);
+            return self.ask(cx, Replica::Master, body, timeout, QueueAsk::Verify);
+        }
         let body = QuestionBody::Commit(CommitOffsetRequest {
             group: group.clone(),
             queue: self.reference(),
@@ -319,7 +347,7 @@ impl Queue {
         } else {
             Revoke::LastCommit
         };
-        let old = core::mem::replace(&mut self.stage, Stage::Acquiring(Acquire::AskingStored));
+        let old = core::mem::replace(&mut self.stage, Stage::Acquiring(Acquire::AskingStart));
         if let Stage::Owned(tenure) = old {
             self.stage = Stage::Revoking(tenure, revoke);
         }
@@ -481,6 +509,7 @@ impl Queue {
             max_offset: tenure.and_then(|t| t.pull.max_offset()),
             unfinished: tenure.map_or(0, |t| t.window.unfinished()),
             bytes: tenure.map_or(0, |t| t.window.bytes()),
+            replica: tenure.and_then(|t| t.pull.replica()),
         }
     }
 }
@@ -489,7 +518,7 @@ impl Acquire {
     const fn reason(self) -> HoldReason {
         match self {
             Self::Waiting(reason) => reason,
-            Self::AskingStored => HoldReason::AskingOffset,
+            Self::AskingStored { .. } => HoldReason::AskingOffset,
             Self::AskingStart => HoldReason::AskingStart,
         }
     }
@@ -501,7 +530,7 @@ impl Gate<'_> {
         if self.draining {
             return Err(HoldReason::Draining);
         }
-        self.broker?;
+        self.replica.ready?;
         if window.unfinished() >= self.config.queue_count_max {
             return Err(HoldReason::CountFull);
         }

@@ -39,6 +39,18 @@ struct Carried {
     stored_by: Instant,
 }
 
+/// What is known of the offset that the master has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Floor {
+    /// It is no matter: the start was the master's own word.
+    None,
+    /// The start was the word of a slave, which may be behind its master: nothing is committed before the master
+    /// has said what it has.
+    Unknown,
+    /// It has this; a lower offset would take back what was finished.
+    At(QueueOffset),
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     acknowledged: Option<QueueOffset>,
@@ -53,6 +65,7 @@ pub(crate) struct Progress {
     last_acknowledged_at: Instant,
     /// The broker may have forgotten: the start position is not stored, or its link broke.
     must_tell: bool,
+    floor: Floor,
 }
 
 impl Progress {
@@ -67,12 +80,41 @@ impl Progress {
             repeats: 0,
             last_acknowledged_at: now,
             must_tell: stored.is_none(),
+            floor: Floor::None,
         }
+    }
+
+    /// The start was the word of a slave.
+    pub(crate) const fn doubt(&mut self) {
+        self.floor = Floor::Unknown;
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.floor == Floor::Unknown
+    }
+
+    /// The master has told what it has.
+    pub(crate) fn verified(&mut self, stored: Option<QueueOffset>) {
+        if self.is_in_doubt() {
+            self.floor = stored.map_or(Floor::None, Floor::At);
+            self.acknowledged = stored;
+            self.must_tell |= stored.is_none();
+        }
+    }
+
+    /// Whether `value` would take back what the master has.
+    pub(crate) fn is_below_floor(&self, value: QueueOffset) -> bool {
+        matches!(self.floor, Floor::At(floor) if value < floor)
+    }
+
+    /// Whether `value` may be stored without asking first.
+    pub(crate) fn may_store(&self, value: QueueOffset) -> bool {
+        !self.is_in_doubt() && !self.is_below_floor(value)
     }
 
     /// Whether `value` is to be committed now.
     pub(crate) fn is_due(&self, value: QueueOffset, now: Instant) -> bool {
-        if self.is_in_flight() {
+        if self.is_in_flight() || self.is_below_floor(value) {
             return false;
         }
         let repeat_at = AFTER_ACQUIRE
@@ -119,7 +161,8 @@ impl Progress {
 
     /// Whether the broker has acknowledged `value`, and nothing of ours may change that.
     pub(crate) fn is_safe(&self, value: QueueOffset) -> bool {
-        !self.is_in_flight() && self.acknowledged == Some(value) && !self.unsure
+        let is_stored = self.acknowledged == Some(value) && !self.unsure;
+        !self.is_in_flight() && (is_stored || self.is_below_floor(value))
     }
 
     pub(crate) fn acknowledged_at(&mut self, value: QueueOffset, now: Instant) {
@@ -246,5 +289,40 @@ mod tests {
                 assert!(progress.is_safe(QueueOffset(7)));
             }
         }
+    }
+    #[test]
+    fn a_start_that_a_slave_told_takes_nothing_back_from_the_master() {
+        // What the slave said, what the master has, and of which values each may be stored.
+        for (master, may) in [
+            (Some(100), [(90, false), (99, false), (100, true), (101, true)]),
+            (Some(90), [(90, true), (99, true), (100, true), (101, true)]),
+            (Some(5), [(90, true), (99, true), (100, true), (101, true)]),
+            (None, [(90, true), (99, true), (100, true), (101, true)]),
+        ] {
+            let mut progress = Progress::new(Some(QueueOffset(90)), at(0));
+            progress.doubt();
+            assert!(
+                progress.is_due(QueueOffset(91), at(1)),
+                "it is asked when something is to be told"
+            );
+            for (value, may) in may {
+                assert!(!progress.may_store(QueueOffset(value)), "{master:?} {value}");
+                let mut progress = progress.clone();
+                progress.verified(master.map(QueueOffset));
+                let value = QueueOffset(value);
+                assert_eq!(progress.may_store(value), may, "{master:?} {value}");
+                assert_eq!(progress.is_due(value, at(40)), may, "{master:?} {value}");
+                assert!(may || progress.is_safe(value), "nothing is left to tell");
+                assert_eq!(progress.acknowledged(), master.map(QueueOffset));
+            }
+        }
+    }
+
+    #[test]
+    fn the_word_of_a_master_needs_no_second_one() {
+        let mut progress = Progress::new(Some(QueueOffset(90)), at(0));
+        progress.verified(Some(QueueOffset(100)));
+        assert!(progress.may_store(QueueOffset(90)) && !progress.is_in_doubt());
+        assert_eq!(progress.acknowledged(), Some(QueueOffset(90)));
     }
 }

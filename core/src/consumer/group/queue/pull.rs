@@ -20,6 +20,7 @@ use crate::consumer::cx::{Cx, QueueTimer, TimerKey};
 use crate::ids::{GroupKey, QueueKey, QueueOffset};
 use crate::status::HoldReason;
 use crate::time::Instant;
+use crate::wire::request::route::MASTER_ID;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PullState {
@@ -47,6 +48,8 @@ pub(crate) struct PullLoop {
     standstills: u32,
     /// The replica the last answer suggested.
     suggested: i64,
+    /// The replica that was asked last.
+    replica: Option<i64>,
     max_offset: Option<QueueOffset>,
 }
 
@@ -59,7 +62,8 @@ impl PullLoop {
             serial: 0,
             failures: 0,
             standstills: 0,
-            suggested: 0,
+            suggested: MASTER_ID,
+            replica: None,
             max_offset: None,
         }
     }
@@ -76,6 +80,23 @@ impl PullLoop {
         self.suggested
     }
 
+    /// Any answer may say which replica is to be asked next; one that does not leaves it as it is.
+    pub(crate) const fn suggest(&mut self, replica: Option<i64>) {
+        if let Some(replica) = replica {
+            self.suggested = replica;
+        }
+    }
+
+    /// The replica that was asked last.
+    pub(crate) const fn replica(&self) -> Option<i64> {
+        self.replica
+    }
+
+    /// Whether a slave was asked last and says that its master is to be asked next.
+    pub(crate) fn is_sent_back_to_master(&self) -> bool {
+        self.suggested == MASTER_ID && self.replica.is_some_and(|id| id != MASTER_ID)
+    }
+
     pub(crate) const fn max_offset(&self) -> Option<QueueOffset> {
         self.max_offset
     }
@@ -85,9 +106,10 @@ impl PullLoop {
         matches!(self.state, PullState::Ready | PullState::Held(_))
     }
 
-    /// The gate is open: a pull goes out under the serial this returns.
-    pub(crate) fn ask(&mut self, now: Instant) -> u64 {
+    /// The gate is open: a pull goes out to a replica under the serial this returns.
+    pub(crate) fn ask(&mut self, replica: Option<i64>, now: Instant) -> u64 {
         debug_assert!(self.may_ask(), "every way to a pull passes the gate");
+        self.replica = replica;
         self.serial += 1;
         self.set(PullState::InFlight { serial: self.serial }, now);
         self.serial
@@ -112,11 +134,8 @@ impl PullLoop {
     }
 
     /// An answer was good.
-    pub(crate) const fn worked(&mut self, suggested: Option<i64>, max_offset: Option<QueueOffset>) {
+    pub(crate) const fn worked(&mut self, max_offset: Option<QueueOffset>) {
         self.failures = 0;
-        if let Some(suggested) = suggested {
-            self.suggested = suggested;
-        }
         if max_offset.is_some() {
             self.max_offset = max_offset;
         }
@@ -201,7 +220,7 @@ mod tests {
     /// One loop in each state.
     fn each_state(bench: &mut Bench) -> [(PullLoop, PullState); 5] {
         let (mut asked, mut held, mut paused, mut stopped) = (ready(), ready(), ready(), ready());
-        asked.ask(Instant::ZERO);
+        asked.ask(Some(0), Instant::ZERO);
         held.hold(Why::CountFull, Instant::ZERO);
         paused.back_off(&mut bench.at(0), BASE, MOST, false);
         stopped.stop(&mut bench.at(0));
@@ -236,9 +255,9 @@ mod tests {
             assert!(!pull.answered(1, at), "{state:?}: twice");
         }
         let mut pull = ready();
-        assert_eq!(pull.ask(Instant::ZERO), 1);
+        assert_eq!(pull.ask(Some(0), Instant::ZERO), 1);
         assert!(pull.answered(1, Instant::ZERO));
-        assert_eq!(pull.ask(Instant::ZERO), 2, "serials do not come back");
+        assert_eq!(pull.ask(Some(0), Instant::ZERO), 2, "serials do not come back");
     }
 
     #[test]
@@ -262,7 +281,7 @@ mod tests {
                 assert_eq!(bench.armed(TIMER), Some(100 + pause));
                 pull.on_timer(Instant::ZERO);
             }
-            pull.worked(None, None);
+            pull.worked(None);
             pull.back_off(&mut bench.at(100), BASE, MOST, true);
             assert_eq!(bench.armed(TIMER), Some(1_100), "a good answer ends the row");
         }
@@ -318,7 +337,8 @@ mod tests {
             (None, None, (1, Some(QueueOffset(9)))),
             (Some(0), None, (0, Some(QueueOffset(9)))),
         ] {
-            pull.worked(suggested, max);
+            pull.suggest(suggested);
+            pull.worked(max);
             assert_eq!((pull.suggested(), pull.max_offset()), want);
         }
     }
