@@ -126,7 +126,8 @@ settings! {
     /// Groups the client may hold at once, those that are leaving included. Default 64, 1..=1024: every
     /// heartbeat names all of them, and one task carries them.
     groups_max / set_groups_max: u32 = 64;
-    /// The same notice about the same subject is repeated no more often than this. Default 10 s.
+    /// The same notice about the same subject is repeated no more often than this, that a request is refused six
+    /// times more rarely. Default 10 s.
     notice_interval / set_notice_interval: Duration = secs(10);
 }
 
@@ -351,6 +352,9 @@ impl GroupConfig {
 
     /// Subscribes to a topic. An empty expression or `*` means every message; `a || b` messages
     /// tagged so. Subscribing again to the same topic *replaces* its expression.
+    ///
+    /// All members of a group must subscribe alike, or messages are filtered away and queues lie idle: see
+    /// [`NoticeKind::SubscriptionsDiffer`](crate::notice::NoticeKind::SubscriptionsDiffer).
     pub fn subscribe(&mut self, topic: Topic, expression: impl Into<String>) -> &mut Self {
         self.subscriptions.push((topic, expression.into()));
         self

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use crate::ids::{
-    BrokerName, ConsumerGroup, Epoch, MessageQueue, PeerAddr, PhysicalOffset, QueueOffset, Topic,
+    BrokerName, ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, PhysicalOffset, QueueOffset, Topic,
 };
 use crate::status::{HoldReason, LinkTrouble};
 use crate::time::Instant;
@@ -124,6 +124,18 @@ pub enum NoticeKind {
     NotInMemberList {
         /// The broker that gave the list.
         broker: BrokerName,
+    },
+    /// A member of the group subscribes to something else than this one. That is a mistake of whoever set the
+    /// members up: a broker knows one subscription for all of a group, and members share the queues of every
+    /// topic, so queues lie idle and messages are filtered away until all subscribe alike.
+    SubscriptionsDiffer {
+        /// Who; `None` when it is one of several and none of them tells.
+        member: Option<ClientId>,
+        /// Topics and expressions that it has and this member has not; of several members: that the broker heard
+        /// last.
+        theirs: Vec<(Topic, String)>,
+        /// Those that this member has and it has not.
+        ours: Vec<(Topic, String)>,
     },
     /// A later subscription to the same topic replaced an earlier one.
     SubscriptionReplaced {

@@ -71,6 +71,8 @@ pub enum LinkTrouble {
     NoAnswer,
     /// It sent what no peer may send.
     Misbehaved,
+    /// It goes away and wants to be asked on another connection.
+    GoneAway,
 }
 
 /// One topic.

@@ -140,6 +140,19 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
             };
             (L::Warn, text)
         }
+        K::SubscriptionsDiffer { member, theirs, ours } => {
+            let who = member.as_ref().map_or_else(|| "another member".into(), ToString::to_string);
+            let list = |topics: &[(_, String)]| {
+                let each = topics.iter().map(|(topic, text): &(Topic, String)| format!("{topic} {text:?}"));
+                each.collect::<Vec<_>>().join(", ")
+            };
+            let (theirs, ours) = (list(theirs), list(ours));
+            let text = format!(
+                "{who} of the group subscribes differently (only there: {theirs}; only here: {ours}); all \
+                 members of a group must subscribe alike, or messages are not consumed"
+            );
+            (L::Warn, text)
+        }
         K::DeliveryDeadline { queue, offset, after } => (
             L::Warn,
             format!("{queue} offset {offset} has been handled for {after:?} and is cancelled"),
@@ -181,6 +194,7 @@ impl fmt::Display for Trouble {
             LinkTrouble::Silent => "it has fallen silent",
             LinkTrouble::NoAnswer => "it does not answer in time",
             LinkTrouble::Misbehaved => "it does not speak the protocol",
+            LinkTrouble::GoneAway => "it goes away and wants another connection",
             _ => "unknown trouble",
         })
     }

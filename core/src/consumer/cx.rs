@@ -7,7 +7,9 @@ use core::time::Duration;
 use crate::action::{Action, AppAction};
 use bytes::Bytes;
 
-use crate::ids::{BrokerName, CallId, ConsumerGroup, GroupKey, PeerAddr, QueueKey, QueueOffset, Topic};
+use crate::ids::{
+    BrokerName, CallId, ClientId, ConsumerGroup, GroupKey, PeerAddr, QueueKey, QueueOffset, Topic,
+};
 use crate::notice::NoticeKind;
 use crate::rpc::RpcTimer;
 use crate::status::Counters;
@@ -19,9 +21,11 @@ use crate::wire::request::members::MemberListRequest;
 use crate::wire::request::offsets::{
     CommitOffsetRequest, MaxOffsetRequest, MinOffsetRequest, QueryOffsetRequest, SearchOffsetRequest,
 };
+use crate::wire::request::operator::RunningInfoRequest;
 use crate::wire::request::pull::PullRequest;
 use crate::wire::request::route::RouteRequest;
 use crate::wire::request::send_back::SendBackRequest;
+use crate::wire::request::stats::ConnectionsRequest;
 use crate::wire::request::{Request, encode_request};
 
 /// Every timer of a client.
@@ -101,7 +105,34 @@ pub(crate) enum Purpose {
         group: GroupKey,
         back: u64,
     },
+    /// Who is in the group, and what the broker knows of their subscriptions.
+    Connections {
+        group: GroupKey,
+        broker: BrokerName,
+    },
+    /// What another member subscribes to.
+    Subscriptions {
+        group: GroupKey,
+        member: ClientId,
+    },
     Call(CallId),
+}
+
+impl Purpose {
+    /// Whether a request may be sent on another connection than the one it was meant for. Pulls and questions for
+    /// members may not: they wait until a heartbeat was acknowledged on theirs.
+    pub(crate) const fn may_go_elsewhere(&self) -> bool {
+        match self {
+            Self::Members { .. } | Self::Unregister { .. } => false,
+            Self::Queue { ask, .. } => !matches!(ask, QueueAsk::Pull { .. }),
+            Self::Route(_)
+            | Self::Heartbeat { .. }
+            | Self::SendBack { .. }
+            | Self::Connections { .. }
+            | Self::Subscriptions { .. }
+            | Self::Call(_) => true,
+        }
+    }
 }
 
 /// What a queue has asked its broker.
@@ -163,6 +194,8 @@ pub(crate) enum QuestionBody {
     Commit(CommitOffsetRequest),
     SendBack(SendBackRequest),
     Unregister(UnregisterRequest),
+    Connections(ConnectionsRequest),
+    RunningInfo(RunningInfoRequest),
 }
 
 impl QuestionBody {
@@ -181,6 +214,8 @@ impl QuestionBody {
             Self::Commit(request) => write(opaque, request),
             Self::SendBack(request) => write(opaque, request),
             Self::Unregister(request) => write(opaque, request),
+            Self::Connections(request) => write(opaque, request),
+            Self::RunningInfo(request) => write(opaque, request),
         }
     }
 }
@@ -224,6 +259,13 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// It knows what it knew, but another of its replicas may be the one to read from.
+    pub(crate) fn unchanged(acknowledged: Option<u64>) -> Self {
+        let now = acknowledged.unwrap_or_default();
+        let before = Some(now);
+        Self { before, now }
+    }
+
     /// Whether the connection is new.
     pub(crate) const fn is_new(self) -> bool {
         self.before.is_none()

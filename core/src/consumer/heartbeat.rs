@@ -186,7 +186,7 @@ impl Heartbeats {
         let now = before.map_or(revision, |before| before.max(revision));
         beat.acknowledged = Some(now);
         let broker = beat.broker.clone();
-        if new {
+        if before.is_none() {
             beat.presence.changed(cx, addr, true, self.patience);
         }
         if revision < self.revision {
@@ -259,7 +259,8 @@ impl Heartbeats {
         if let Some(beat) = self.beats.get_mut(addr) {
             beat.presence = Presence::after(beat.acknowledged.is_some());
             let broker = beat.broker.clone();
-            cx.wishes.push_back(Wish::BrokerReady { broker, new: false });
+            let ready = Ready::unchanged(beat.acknowledged);
+            cx.wishes.push_back(Wish::BrokerReady { broker, ready });
         }
     }
 

@@ -21,8 +21,10 @@ use crate::wire::frame::HeaderForm;
 use crate::wire::request::heartbeat::HeartbeatAnswer;
 use crate::wire::request::members::{MemberList, MembersChanged};
 use crate::wire::request::offsets::{OffsetAnswer, StoredOffset};
+use crate::wire::request::operator::RunningInfo;
 use crate::wire::request::pull::PullAnswer;
 use crate::wire::request::route::TopicRoute;
+use crate::wire::request::stats::ConsumerConnections;
 use crate::wire::request::{Answer, AnswerError, Done, Request as _, encode_refusal};
 
 impl ConsumerState {
@@ -40,11 +42,23 @@ impl ConsumerState {
             let Some(frame) = self.rpc.next_frame(&mut cx.step(), conn) else {
                 break;
             };
-            match Header::decode(frame.form, &frame.header) {
+            let header = Header::decode(frame.form, &frame.header);
+            if let Ok(header) = &header
+                && header.is_response()
+                && ResponseCode(header.code) == ResponseCode::GO_AWAY
+            {
+                self.rpc.go_away(&mut cx.step(), conn, header.opaque);
+                self.settle();
+                continue;
+            }
+            if header.is_ok() {
+                self.rpc.proved(conn);
+            }
+            match header {
                 Ok(header) if header.is_response() => {
                     let purpose = self.rpc.complete(&mut cx.step(), conn, header.opaque);
                     if let Some(purpose) = purpose {
-                        self.on_answer(purpose, &header, &frame.body);
+                        self.on_answer(conn, purpose, &header, &frame.body);
                     }
                 }
                 Ok(header) => self.on_request(conn, &header, &frame.body),
@@ -55,7 +69,8 @@ impl ConsumerState {
     }
 
     /// An answer has come, whatever it says.
-    fn on_answer(&mut self, purpose: Purpose, header: &Header<'_>, body: &Bytes) {
+    fn on_answer(&mut self, conn: ConnId, purpose: Purpose, header: &Header<'_>, body: &Bytes) {
+        let is_current = self.rpc.is_current(conn);
         let mut cx = self.ground.cx();
         match purpose {
             Purpose::Route(topic) => match TopicRoute::decode(header, body) {
@@ -70,6 +85,11 @@ impl ConsumerState {
                         .on_unknown(&mut cx, &topic, no_route(&error), expected);
                 }
             },
+            // It came on a connection that goes away: who is asked next knows nothing of us.
+            Purpose::Heartbeat { addr, .. } if !is_current => {
+                self.beats.on_failed(&mut cx, &addr, &CallError::Closed);
+                self.on_beat_ended(&addr, false);
+            }
             Purpose::Heartbeat { addr, revision } => {
                 match HeartbeatAnswer::decode(header, body) {
                     Ok(_) => self.beats.on_acknowledged(&mut cx, &addr, revision),
@@ -106,6 +126,21 @@ impl ConsumerState {
                 let answer = decode::<Done>(header, body).map(|_| ());
                 if let Some(group) = self.groups.get_mut(group) {
                     group.on_send_back(&mut cx, Peers::of(&self.routes, &self.beats), back, answer);
+                }
+            }
+            Purpose::Connections { group, broker } => {
+                let answer = decode::<ConsumerConnections>(header, body);
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_connections(&mut cx, &broker, answer);
+                }
+            }
+            Purpose::Subscriptions { group, member } => {
+                let answer = decode::<RunningInfo>(header, body).and_then(|info| {
+                    let read = info.read().map(|info| info.subscriptions);
+                    read.map_err(|why| CallError::Malformed(format!("{why}")))
+                });
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_member_subscriptions(&mut cx, member, answer);
                 }
             }
             Purpose::Unregister { addr, group } => {
@@ -177,6 +212,16 @@ impl ConsumerState {
             Purpose::SendBack { group, back } => {
                 if let Some(group) = self.groups.get_mut(group) {
                     group.on_send_back(&mut cx, Peers::of(&self.routes, &self.beats), back, Err(error));
+                }
+            }
+            Purpose::Connections { group, broker } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_connections(&mut cx, &broker, Err(error));
+                }
+            }
+            Purpose::Subscriptions { group, member } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_member_subscriptions(&mut cx, member, Err(error));
                 }
             }
             Purpose::Unregister { addr, group } => self.on_farewell(addr, group, Err(error)),

@@ -118,6 +118,7 @@ fn subject(kind: &NoticeKind) -> Option<String> {
         } => format!("refused {by} {request} {code}"),
         N::NotInMemberList { broker } => format!("not a member {broker}"),
         N::OutsideOfAsked { queue, .. } => format!("outside {queue}"),
+        N::SubscriptionsDiffer { member, .. } => format!("subscriptions {member:?}"),
         N::OffsetMoved { queue, .. } => format!("moved {queue}"),
         N::SendBackFailed { queue, .. } => format!("send back {queue}"),
         N::CommitFailed { queue, .. } => format!("commit {queue}"),

@@ -112,6 +112,7 @@ impl ConsumerState {
                     to: addr,
                     deadline,
                     patience,
+                    elsewhere: purpose.may_go_elsewhere(),
                     purpose,
                 };
                 self.rpc.request(&mut cx.step(), out, encode);

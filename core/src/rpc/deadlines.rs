@@ -25,6 +25,9 @@ impl<P: Clone> Rpc<P> {
             return self.fail(pending.purpose, CallError::Connect(addr));
         };
         self.fail(pending.purpose, CallError::Timeout);
+        if self.link(slot).retired {
+            return self.dismiss_if_idle(cx, slot);
+        }
         let link = self.link(slot);
         if link.phase != LinkPhase::Up || link.silent_since.is_some() {
             return;

@@ -78,6 +78,9 @@ impl<P: Clone> Rpc<P> {
         K: From<RpcTimer> + Ord + Clone,
         A: From<NetAction>,
     {
+        if self.link(slot).retired {
+            return self.remove(cx, slot);
+        }
         cx.timers.cancel(RpcTimer::DialTimeout(slot));
         cx.timers.cancel(RpcTimer::Silence(slot));
         let pause = self.next_pause(cx, slot);

@@ -1,4 +1,5 @@
 use alloc::collections::VecDeque;
+use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -48,6 +49,10 @@ pub(super) struct Link {
     pub(super) failures: u32,
     pub(super) broken_since: Option<Instant>,
     pub(super) trouble: Option<LinkTrouble>,
+    /// Whether a good frame came on the connection that stands.
+    pub(super) has_answered: bool,
+    /// Its peer goes away: another link leads to the address, this one only waits for what is under way.
+    pub(super) retired: bool,
     /// While leaving: how often it may still be dialled.
     pub(super) dials_left: Option<u32>,
     frame_len_max: u32,
@@ -70,6 +75,8 @@ impl Link {
             failures: 0,
             broken_since: None,
             trouble: None,
+            has_answered: false,
+            retired: false,
             dials_left: None,
             frame_len_max,
         }
@@ -85,6 +92,7 @@ impl Link {
         self.reassembler = Reassembler::new(self.frame_len_max);
         self.last_byte_at = now;
         self.silent_since = None;
+        self.has_answered = false;
     }
 
     pub(super) fn down(&mut self, now: Instant, trouble: LinkTrouble) {
@@ -95,6 +103,11 @@ impl Link {
         self.broken_since.get_or_insert(now);
         self.trouble = Some(trouble);
         self.queued_bytes = self.waiting.iter().map(|(_, frame)| frame.len() as u64).sum();
+    }
+
+    /// Whether the connection has stood for so long.
+    pub(super) fn has_stood_for(&self, time: Duration, now: Instant) -> bool {
+        self.phase == LinkPhase::Up && now.saturating_since(self.since) >= time
     }
 
     /// Since when nothing has come, counted from `at`: since then if there was not one byte; since the last byte
@@ -110,7 +123,8 @@ impl Link {
     /// A good frame came: the peer is well. Only this ends an outage; a peer that accepts
     /// connections and drops them at once stays in its back-off.
     pub(super) fn proved(&mut self) {
-        if self.failures > 0 {
+        self.has_answered = true;
+        if self.broken_since.is_some() || self.trouble.is_some() {
             self.failures = 0;
             self.broken_since = None;
             self.trouble = None;

@@ -19,6 +19,7 @@
 
 mod deadlines;
 mod dialling;
+mod going_away;
 mod link;
 mod pending;
 
@@ -92,6 +93,8 @@ pub(crate) struct Outgoing<'a, P> {
     pub(crate) to: &'a PeerAddr,
     pub(crate) deadline: Instant,
     pub(crate) patience: Patience,
+    /// Whether it may be sent once more on another connection, if the peer goes away.
+    pub(crate) elsewhere: bool,
     pub(crate) purpose: P,
 }
 
@@ -187,6 +190,7 @@ impl<P: Clone> Rpc<P> {
             purpose: out.purpose,
             sent_at: None,
             patience: out.patience,
+            kept: (out.elsewhere && frame.len() <= going_away::KEPT_BYTES_MAX).then(|| frame.clone()),
         };
         self.pending.insert(opaque, pending);
         cx.timers.set(RpcTimer::Deadline(opaque), out.deadline);
@@ -263,12 +267,7 @@ impl<P: Clone> Rpc<P> {
     {
         let link = self.live(conn)?;
         match link.reassembler.next_frame() {
-            Ok(frame) => {
-                if frame.is_some() {
-                    link.proved();
-                }
-                frame
-            }
+            Ok(frame) => frame,
             Err(error) => {
                 self.misbehaved(cx, conn, alloc::format!("{error}"));
                 None
@@ -276,10 +275,18 @@ impl<P: Clone> Rpc<P> {
         }
     }
 
+    /// A good frame has come: the peer is well.
+    pub(crate) fn proved(&mut self, conn: ConnId) {
+        if let Some(link) = self.live(conn) {
+            link.proved();
+        }
+    }
+
     /// Ends the request that an answer belongs to. `None`: nobody waits for it any more.
     pub(crate) fn complete<K, A>(&mut self, cx: &mut Cx<'_, K, A>, conn: ConnId, opaque: i32) -> Option<P>
     where
         K: From<RpcTimer> + Ord + Clone,
+        A: From<NetAction>,
     {
         let Some(pending) = self.pending.take_sent(opaque, conn.slot) else {
             self.counters.late_answers += 1;
@@ -287,6 +294,7 @@ impl<P: Clone> Rpc<P> {
         };
         cx.timers.cancel(RpcTimer::Deadline(opaque));
         self.link(conn.slot).requests -= 1;
+        self.dismiss_if_idle(cx, conn.slot);
         Some(pending.purpose)
     }
 
@@ -355,28 +363,12 @@ impl<P: Clone> Rpc<P> {
         K: From<RpcTimer> + Ord + Clone,
         A: From<NetAction>,
     {
-        let Some(slot) = self.by_addr.remove(addr) else {
-            return;
-        };
-        let Some(link) = self.links[slot as usize].take() else {
-            return;
-        };
-        if link.phase.is_alive() {
-            cx.out.push(NetAction::Close { conn: link.conn });
-        }
-        for timer in [
-            RpcTimer::Redial(slot),
-            RpcTimer::DialTimeout(slot),
-            RpcTimer::Silence(slot),
-        ] {
-            cx.timers.cancel(timer);
-        }
-        for (opaque, pending) in self.pending.take_all(slot) {
-            cx.timers.cancel(RpcTimer::Deadline(opaque));
-            self.signals.push_back(RpcSignal::Failed {
-                purpose: pending.purpose,
-                error: CallError::Closed,
-            });
+        self.by_addr.remove(addr);
+        for slot in self.slots_of(addr) {
+            if let Some(conn) = self.is_alive(slot) {
+                cx.out.push(NetAction::Close { conn });
+            }
+            self.remove(cx, slot);
         }
     }
 

@@ -1,6 +1,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+
 use crate::rpc::Patience;
 use crate::time::Instant;
 
@@ -12,6 +14,8 @@ pub(super) struct Pending<P> {
     /// When it was written; `None` while it waits for the link.
     pub(super) sent_at: Option<Instant>,
     pub(super) patience: Patience,
+    /// Its frame, as long as it may be sent once more on another connection.
+    pub(super) kept: Option<Bytes>,
 }
 
 /// Requests by `opaque`. Taking one out is the only way a request ends, so it ends once.

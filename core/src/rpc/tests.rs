@@ -92,6 +92,7 @@ impl Bench {
             to: &to,
             deadline: Instant::from_millis(deadline_ms),
             patience,
+            elsewhere: true,
             purpose,
         };
         let frame = |opaque: i32| Ok(Bytes::from(opaque.to_be_bytes().to_vec()));
@@ -124,7 +125,11 @@ impl Bench {
         let conn = self.conn(from);
         let bytes = Bytes::from_static(bytes);
         self.net(NetEvent::Received { conn, bytes });
-        iter::from_fn(|| self.step(|rpc, cx| rpc.next_frame(cx, conn))).count()
+        let frames = iter::from_fn(|| self.step(|rpc, cx| rpc.next_frame(cx, conn))).count();
+        if frames > 0 {
+            self.rpc.proved(conn);
+        }
+        frames
     }
 
     /// An answer arrives; returns the purpose of the request it ends.
@@ -142,7 +147,7 @@ impl Bench {
 
     /// The number of a request that has not ended.
     fn opaque_of(&self, purpose: u32) -> i32 {
-        let mut all = (0..8).chain([i32::MAX - 1, i32::MAX]);
+        let mut all = (0..4_096).chain([i32::MAX - 1, i32::MAX]);
         let is_it = |opaque: &i32| self.rpc.pending.purpose(*opaque) == Some(&purpose);
         all.find(is_it).expect("a request of that purpose is open")
     }
@@ -185,6 +190,8 @@ impl Bench {
         words
     }
 }
+
+mod going_away;
 
 // ---- dialling -----------------------------------------------------------------------------------
 
@@ -585,6 +592,7 @@ fn a_slow_peer_is_owed_only_so_many_bytes() {
             to: &to,
             deadline: Instant::from_millis(3_000),
             patience: Patience::UntilDeadline,
+            elsewhere: true,
             purpose,
         };
         t.step(|rpc, cx| rpc.request(cx, out, |_| Ok(Bytes::from(vec![0; 40_000]))));
@@ -609,6 +617,7 @@ fn a_request_that_is_too_large_fails_alone() {
         to: &to,
         deadline: Instant::from_millis(3_000),
         patience: Patience::UntilDeadline,
+        elsewhere: true,
         purpose: 1,
     };
     let too_large = FrameError::NotWhole { given: 0 };

@@ -7,6 +7,7 @@
 mod assignment;
 mod delivery;
 pub(crate) mod dispatch;
+mod dissent;
 mod leaving;
 mod pulling;
 pub(crate) mod queue;
@@ -39,6 +40,7 @@ use crate::wire::subscription::Subscription;
 use dispatch::Dispatch;
 use dispatch::send_back::SendBacks;
 use dispatch::strays::Strays;
+use dissent::Dissent;
 use queue::Queue;
 use rebalance::{Rebalance, Why};
 
@@ -77,6 +79,7 @@ pub(crate) struct Group {
     dispatch: Dispatch,
     send_backs: SendBacks,
     strays: Strays,
+    dissent: Dissent,
     /// Bytes of batch buffers held, over all queues.
     buffer_bytes: u64,
     /// Whether a queue is held because of that.
@@ -121,6 +124,7 @@ impl Group {
             dispatch: Dispatch::new(config.concurrency, config.handler_batch),
             send_backs: SendBacks::new(config.send_back_retries, config.local_retry),
             strays: Strays::default(),
+            dissent: Dissent::default(),
             buffer_bytes: 0,
             buffer_was_full: false,
             ready_told: false,

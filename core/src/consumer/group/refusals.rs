@@ -5,7 +5,8 @@
 //! | the link is gone, or goes away (1500) | the gate holds the queue until a replica knows us again |
 //! | no answer, too much under way, busy (2) | pause |
 //! | flow control (215) | a short pause, not worth a word |
-//! | does not know us or our subscription (24, 25, 27, 28) | heartbeat at once, pause |
+//! | does not know our subscription (24, 25) | heartbeat at once, pause; if it happens again, see [`dissent`](super::dissent) |
+//! | lacks what a property filter needs (27, 28) | heartbeat at once, pause |
 //! | no such topic or queue (17, 29), not allowed (16) | route asked again, pause that doubles |
 //! | anything else | pause that doubles |
 //!
@@ -42,6 +43,8 @@ enum Cure {
     None,
     /// That the broker hears of our subscriptions again.
     Heartbeat,
+    /// The same; and that whoever has taken them away is named.
+    Subscription,
     /// A newer route.
     Route,
 }
@@ -51,10 +54,12 @@ const fn remedy(code: ResponseCode) -> (Rest, Cure) {
         ResponseCode::GO_AWAY => (Rest::Gate, Cure::None),
         ResponseCode::FLOW_CONTROL => (Rest::FlowControl, Cure::None),
         ResponseCode::SYSTEM_BUSY => (Rest::Steady, Cure::None),
-        ResponseCode::SUBSCRIPTION_NOT_EXIST
-        | ResponseCode::SUBSCRIPTION_NOT_LATEST
-        | ResponseCode::FILTER_DATA_NOT_EXIST
-        | ResponseCode::FILTER_DATA_NOT_LATEST => (Rest::Steady, Cure::Heartbeat),
+        ResponseCode::SUBSCRIPTION_NOT_EXIST | ResponseCode::SUBSCRIPTION_NOT_LATEST => {
+            (Rest::Steady, Cure::Subscription)
+        }
+        ResponseCode::FILTER_DATA_NOT_EXIST | ResponseCode::FILTER_DATA_NOT_LATEST => {
+            (Rest::Steady, Cure::Heartbeat)
+        }
         ResponseCode::TOPIC_NOT_EXIST | ResponseCode::INVALID_PARAMETER | ResponseCode::NO_PERMISSION => {
             (Rest::Growing, Cure::Route)
         }
@@ -90,6 +95,11 @@ impl Group {
         }
         match cure {
             Cure::None => {}
+            Cure::Subscription => {
+                // Before the heartbeat takes our subscription back.
+                self.suspect_dissent(cx, key);
+                cx.wishes.push_back(Wish::TellAgain(broker));
+            }
             Cure::Heartbeat => cx.wishes.push_back(Wish::TellAgain(broker)),
             Cure::Route => cx.wishes.push_back(Wish::RouteSuspect(topic)),
         }
@@ -122,7 +132,8 @@ mod tests {
             (&[1500][..], (Rest::Gate, Cure::None)),
             (&[215], (Rest::FlowControl, Cure::None)),
             (&[2], (Rest::Steady, Cure::None)),
-            (&[24, 25, 27, 28], (Rest::Steady, Cure::Heartbeat)),
+            (&[24, 25], (Rest::Steady, Cure::Subscription)),
+            (&[27, 28], (Rest::Steady, Cure::Heartbeat)),
             (&[16, 17, 29], (Rest::Growing, Cure::Route)),
             (&[1, 3, 14, 23, 26, 604, -7, 99_999], (Rest::Growing, Cure::None)),
         ] {
