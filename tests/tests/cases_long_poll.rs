@@ -1,10 +1,12 @@
 //! Real bugs of other clients in long polling, one test each; `cases/spine.jsonl` tells their stories.
 
 use rocketmq_consumer_core::event::Event;
+use rocketmq_consumer_core::ids::PeerAddr;
 use rocketmq_consumer_core::status::LinkState;
 use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::request::pull::PullRequest;
-use rocketmq_consumer_testing::world::{Asked, Bench, address, ms, secs};
+use rocketmq_consumer_core::wire::request::pull::PullStatus;
+use rocketmq_consumer_testing::world::{Asked, Bench, address, ms, pull_answer, secs};
 
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
 
@@ -139,4 +141,98 @@ fn lp_09_answer_and_deadline_at_one_moment_have_one_outcome() {
     assert_eq!(request.offset.0, 5);
     bench.found_at(&pull, [5], 10, 6);
     assert_eq!(bench.take_runs().len(), 1);
+}
+
+const MASTER: &str = "10.0.0.1:10911";
+const SLAVE: &str = "10.0.0.21:10911";
+
+/// A member that pulls from a slave at offset 10, because the master has said so.
+fn reading_from_a_slave() -> (Bench, PeerAddr) {
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+    });
+    bench.set_addresses("a", &[(0, MASTER), (1, SLAVE)]);
+    bench.store("T", 0, 10);
+    bench.settle();
+    let (pull, _) = bench.expect_pull();
+    assert_eq!(pull.to, address("a"));
+    suggest(&mut bench, &pull, PullStatus::NotFound, 10, Some(1));
+    let slave: PeerAddr = SLAVE.parse().expect("an address");
+    assert_eq!(bench.sent(PULL).last().map(|pull| &pull.to), Some(&slave));
+    (bench, slave)
+}
+
+/// Answers a pull with nothing but a suggestion.
+fn suggest(bench: &mut Bench, pull: &Asked, status: PullStatus, next: i64, replica: Option<i64>) {
+    let mut answer = pull_answer(status, next, bytes::Bytes::new());
+    answer.suggest_broker_id = replica;
+    bench.answer(pull, &answer);
+}
+
+#[test]
+fn lp_05_the_suggestion_of_every_answer_is_followed() {
+    for status in [PullStatus::RetryImmediately, PullStatus::NotFound] {
+        let (mut bench, _) = reading_from_a_slave();
+        let (pull, _) = bench.expect_pull();
+        suggest(&mut bench, &pull, status, 10, Some(0));
+        bench.sleep(secs(1));
+        let (pull, request) = bench.expect_pull();
+        assert_eq!((&pull.to, request.offset.0), (&address("a"), 10), "{status:?}");
+        // The master's word on the offset is taken.
+        let mut answer = pull_answer(PullStatus::OffsetMoved, 40, bytes::Bytes::new());
+        answer.min_offset = Some(rocketmq_consumer_core::ids::QueueOffset(40));
+        answer.max_offset = Some(rocketmq_consumer_core::ids::QueueOffset(90));
+        bench.answer(&pull, &answer);
+        bench.sleep(secs(1));
+        let (pull, request) = bench.expect_pull();
+        assert_eq!((&pull.to, request.offset.0), (&address("a"), 40), "{status:?}");
+    }
+}
+
+/// An answer without a suggestion keeps the replica, an error says nothing, and an id that nobody has leads to the
+/// master.
+#[test]
+fn lp_05_what_is_no_suggestion_leads_nowhere_else() {
+    let (mut bench, slave) = reading_from_a_slave();
+    let (pull, _) = bench.expect_pull();
+    suggest(&mut bench, &pull, PullStatus::NotFound, 10, None);
+    let (pull, _) = bench.expect_pull();
+    assert_eq!(pull.to, slave);
+    bench.refuse(
+        &pull,
+        rocketmq_consumer_core::wire::code::ResponseCode::SYSTEM_BUSY,
+        "busy",
+    );
+    bench.sleep(secs(1));
+    let (pull, _) = bench.expect_pull();
+    assert_eq!(pull.to, slave);
+    assert_eq!(
+        bench.queue(0).and_then(|queue| queue.replica),
+        Some(1),
+        "and the status says so"
+    );
+    for id in [7, -1, i64::MIN, i64::MAX] {
+        let (mut bench, _) = reading_from_a_slave();
+        let (pull, _) = bench.expect_pull();
+        suggest(&mut bench, &pull, PullStatus::NotFound, 10, Some(id));
+        let (pull, _) = bench.expect_pull();
+        assert_eq!(pull.to, address("a"), "{id}");
+    }
+}
+
+/// A slave that is suggested and leaves, or dies, is no reason to stand still.
+#[test]
+fn a_suggested_slave_that_is_gone_is_done_without() {
+    for dies in [true, false] {
+        let (mut bench, slave) = reading_from_a_slave();
+        if dies {
+            bench.kill(&slave);
+        } else {
+            bench.set_addresses("a", &[(0, MASTER)]);
+            bench.sleep(secs(31));
+        }
+        bench.sleep(ms(10));
+        let pulls = bench.outstanding(PULL);
+        assert_eq!(pulls.last().map(|pull| &pull.to), Some(&address("a")), "{dies}");
+    }
 }

@@ -6,15 +6,19 @@ use rocketmq_consumer_core::action::{AppAction, RefusalReason};
 use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::event::AppEvent;
-use rocketmq_consumer_core::ids::ClientId;
+use rocketmq_consumer_core::ids::{ClientId, Topic};
 use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::status::QueueState;
-use rocketmq_consumer_core::wire::code::RequestCode;
-use rocketmq_consumer_core::wire::request::heartbeat::HeartbeatRequest;
+use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
+use rocketmq_consumer_core::wire::request::heartbeat::{HeartbeatRequest, SubscriptionData};
 use rocketmq_consumer_core::wire::request::members::MemberList;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
+use rocketmq_consumer_core::wire::request::operator::RunningInfoRequest;
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
-use rocketmq_consumer_testing::world::{Asked, Bench, Dial, address, ms, queue, secs};
+use rocketmq_consumer_core::wire::request::running_info::ConsumerRunningInfo;
+use rocketmq_consumer_core::wire::request::stats::{Connection, ConsumerConnections};
+use rocketmq_consumer_core::wire::subscription::Subscription;
+use rocketmq_consumer_testing::world::{Asked, Bench, Dial, World, address, ms, queue, secs};
 
 const LIST: RequestCode = RequestCode::GET_CONSUMER_LIST_BY_GROUP;
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
@@ -328,4 +332,180 @@ fn rb_20_a_queue_that_comes_back_starts_from_the_brokers_offset() {
             .all(|asked| committed(asked) == 900)
     );
     assert!(bench.sent(COMMIT).len() > before);
+}
+
+// ---- members that subscribe differently -----------------------------------------------------------
+
+type Expressions = Vec<(Topic, String)>;
+
+/// Who was named, and how the subscriptions differ: theirs and ours.
+fn dissent(kind: &NoticeKind) -> Option<(Option<&str>, Expressions, Expressions)> {
+    if let NoticeKind::SubscriptionsDiffer { member, theirs, ours } = kind {
+        Some((
+            member.as_ref().map(ClientId::as_str),
+            theirs.clone(),
+            ours.clone(),
+        ))
+    } else {
+        None
+    }
+}
+
+fn all_of(topic: &str) -> Expressions {
+    vec![(topic.into(), "*".into())]
+}
+
+#[test]
+fn rb_12_members_that_subscribe_to_different_topics_are_named() {
+    let mut w = World::new().topic("T1", &[("a", 4)]).topic("T2", &[("a", 4)]);
+    for (topic, id) in [
+        ("T1", 0),
+        ("T1", 1),
+        ("T1", 2),
+        ("T1", 3),
+        ("T2", 0),
+        ("T2", 1),
+        ("T2", 2),
+        ("T2", 3),
+    ] {
+        w.produce(topic, "a", id, 2);
+    }
+    w.join("c1", |setup| {
+        setup.subscribe("T1", "*");
+    });
+    w.join("c2", |setup| {
+        setup.subscribe("T2", "*");
+    });
+    w.run_for(secs(120));
+    for (member, other, ours, theirs) in [("c1", "c2", "T1", "T2"), ("c2", "c1", "T2", "T1")] {
+        let notices = w.notices(member);
+        let told: Vec<_> = notices
+            .iter()
+            .filter_map(|notice| dissent(&notice.kind))
+            .collect();
+        assert!((1..=3).contains(&told.len()), "{member}: {told:?}");
+        let last = told.last().cloned();
+        assert_eq!(
+            last,
+            Some((Some(other), all_of(theirs), all_of(ours))),
+            "{member}"
+        );
+    }
+    // Half of the queues belong to a member that does not want them: nobody says that they were consumed.
+    let mut unowned = 0;
+    for topic in ["T1", "T2"] {
+        let owned: Vec<_> = ["c1", "c2"]
+            .iter()
+            .flat_map(|member| w.queues(member, topic))
+            .collect();
+        for id in 0..4 {
+            let queue = queue(topic, "a", id);
+            let ever = ["c1", "c2"]
+                .iter()
+                .any(|member| !w.offsets(member, &queue).is_empty());
+            if !owned.contains(&queue) && !ever {
+                unowned += 1;
+                assert_eq!(w.stored_offset("G", &queue).unwrap_or(0), 0, "{queue}");
+            }
+        }
+    }
+    assert!(unowned > 0, "the condition is there");
+}
+
+/// A pull that is refused with 24 now and again.
+fn refused(bench: &mut Bench, times: u64) {
+    for _ in 0..times {
+        let (pull, _) = bench.expect_pull();
+        bench.refuse(&pull, ResponseCode::SUBSCRIPTION_NOT_EXIST, "unknown");
+        bench.sleep(secs(1));
+    }
+}
+
+fn subscription(topic: &str, expression: &str) -> SubscriptionData {
+    let parsed = Subscription::tagged(topic.into(), expression).expect("a good expression");
+    SubscriptionData {
+        topic: parsed.topic,
+        expression: parsed.expression,
+        expression_type: None,
+        tags: parsed.tags,
+        codes: parsed.codes,
+        sub_version: rocketmq_consumer_core::time::WallTime::default(),
+        class_filter_mode: false,
+    }
+}
+
+fn connections(ids: &[&str]) -> ConsumerConnections {
+    let connection = |id: &&str| Connection {
+        client_addr: String::new(),
+        client_id: (*id).into(),
+        language: String::new(),
+        version: 0,
+    };
+    ConsumerConnections {
+        connections: ids.iter().map(connection).collect(),
+        subscriptions: [("U".into(), subscription("U", "*"))].into(),
+        ..ConsumerConnections::default()
+    }
+}
+
+/// The broker can only say who is there; the members say what they want.
+#[test]
+fn rb_12_of_many_members_the_one_that_differs_is_named() {
+    const WHO: RequestCode = RequestCode::GET_CONSUMER_CONNECTION_LIST;
+    const HOW: RequestCode = RequestCode::GET_CONSUMER_RUNNING_INFO;
+    let mut bench = Bench::owning_one_queue(1, |_, _| {});
+    refused(&mut bench, 1);
+    assert!(
+        bench.sent(WHO).is_empty(),
+        "a broker that was started again says so once"
+    );
+    refused(&mut bench, 2);
+    assert_eq!(bench.sent(WHO).len(), 1, "seldom");
+    let asked = bench.expect_request(WHO);
+    let beat = bench.sent(BEAT).into_iter().rfind(|beat| beat.at == asked.at);
+    assert!(
+        beat.is_some_and(|beat| beat.opaque > asked.opaque),
+        "before our heartbeat hides it"
+    );
+    bench.answer(&asked, &connections(&["c1", "c2", "c3", "c3", "c4"]));
+    let questions: Vec<Asked> = bench.outstanding(HOW).into_iter().cloned().collect();
+    let of = |asked: &Asked| asked.request::<RunningInfoRequest>().client_id.to_string();
+    assert_eq!(questions.iter().map(of).collect::<Vec<_>>(), ["c2", "c3", "c4"]);
+    for (asked, topic) in questions.iter().zip(["T", "U"]) {
+        let info = ConsumerRunningInfo {
+            subscriptions: vec![subscription(topic, "*"), subscription("%RETRY%G", "*")],
+            ..ConsumerRunningInfo::default()
+        };
+        bench.answer(asked, &info.to_answer());
+    }
+    bench.refuse(
+        &questions[2],
+        ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
+        "an old one",
+    );
+    let told: Vec<_> = bench
+        .notices()
+        .iter()
+        .filter_map(|notice| dissent(&notice.kind))
+        .collect();
+    assert_eq!(told, [(Some("c3"), all_of("U"), all_of("T"))]);
+
+    // A minute later once more; this time nobody tells, so it is one of them.
+    let before = bench.now();
+    while bench.outstanding(WHO).is_empty() {
+        refused(&mut bench, 1);
+    }
+    assert!(bench.now() >= before + secs(50));
+    let asked = bench.expect_request(WHO);
+    bench.answer(&asked, &connections(&["c2", "c3"]));
+    let questions = bench.drop_requests(HOW);
+    for asked in questions.iter().rev().take(2) {
+        bench.refuse(asked, ResponseCode::SYSTEM_ERROR, "gone");
+    }
+    let told: Vec<_> = bench
+        .notices()
+        .iter()
+        .filter_map(|notice| dissent(&notice.kind))
+        .collect();
+    assert_eq!(told.last(), Some(&(None, all_of("U"), all_of("T"))));
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rocketmq_consumer_core::event::NetCause;
-use rocketmq_consumer_core::ids::PeerAddr;
+use rocketmq_consumer_core::ids::{PeerAddr, Topic};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 use rocketmq_consumer_core::status::{HoldReason, LinkTrouble};
 
@@ -141,9 +141,11 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
             (L::Warn, text)
         }
         K::SubscriptionsDiffer { member, theirs, ours } => {
-            let who = member.as_ref().map_or_else(|| "another member".into(), ToString::to_string);
-            let list = |topics: &[(_, String)]| {
-                let each = topics.iter().map(|(topic, text): &(Topic, String)| format!("{topic} {text:?}"));
+            let who = member
+                .as_ref()
+                .map_or_else(|| "another member".into(), ToString::to_string);
+            let list = |topics: &[(Topic, String)]| {
+                let each = topics.iter().map(|(topic, text)| format!("{topic} {text:?}"));
                 each.collect::<Vec<_>>().join(", ")
             };
             let (theirs, ours) = (list(theirs), list(ours));

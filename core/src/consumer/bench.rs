@@ -69,6 +69,7 @@ impl Bench {
                 Wish::BrokerReady { broker, ready } => {
                     format!("{broker} ready{}", if ready.is_new() { ", new" } else { "" })
                 }
+                Wish::OtherReader(broker) => format!("another reader of {broker}"),
                 Wish::TellAgain(broker) => format!("tell {broker} again"),
                 Wish::RouteSuspect(topic) => format!("suspect {topic}"),
                 Wish::BackToMaster(broker) => format!("back to the master of {broker}"),

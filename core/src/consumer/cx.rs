@@ -229,6 +229,8 @@ pub(crate) enum Wish {
     Beat { addr: PeerAddr, revision: u64 },
     /// A broker has acknowledged subscriptions: what waited for it may go on.
     BrokerReady { broker: BrokerName, ready: Ready },
+    /// Another replica of a broker is read from now.
+    OtherReader(BrokerName),
     /// A broker seems not to know us well enough.
     TellAgain(BrokerName),
     /// A broker's answer contradicts the route of a topic.
@@ -259,13 +261,6 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// It knows what it knew, but another of its replicas may be the one to read from.
-    pub(crate) fn unchanged(acknowledged: Option<u64>) -> Self {
-        let now = acknowledged.unwrap_or_default();
-        let before = Some(now);
-        Self { before, now }
-    }
-
     /// Whether the connection is new.
     pub(crate) const fn is_new(self) -> bool {
         self.before.is_none()

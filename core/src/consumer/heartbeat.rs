@@ -258,9 +258,7 @@ impl Heartbeats {
     pub(crate) fn on_presence_timer(&mut self, cx: &mut Cx<'_>, addr: &PeerAddr) {
         if let Some(beat) = self.beats.get_mut(addr) {
             beat.presence = Presence::after(beat.acknowledged.is_some());
-            let broker = beat.broker.clone();
-            let ready = Ready::unchanged(beat.acknowledged);
-            cx.wishes.push_back(Wish::BrokerReady { broker, ready });
+            cx.wishes.push_back(Wish::OtherReader(beat.broker.clone()));
         }
     }
 

@@ -38,6 +38,9 @@ impl ConsumerState {
             Wish::BrokerReady { broker, ready } => self.each_group(|group, cx, peers| {
                 group.on_broker_ready(cx, peers, &broker, ready);
             }),
+            Wish::OtherReader(broker) => {
+                self.each_group(|group, cx, peers| group.on_other_reader(cx, peers, &broker));
+            }
             Wish::TellAgain(broker) => {
                 let mut cx = self.ground.cx();
                 self.beats.tell_again(&mut cx, &broker);

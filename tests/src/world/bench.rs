@@ -71,6 +71,8 @@ pub struct Bench {
     serving: BTreeSet<RequestCode>,
     refusing: BTreeMap<RequestCode, ResponseCode>,
     dial: Dial,
+    /// Addresses at which nobody listens.
+    deserted: BTreeSet<PeerAddr>,
     routes: BTreeMap<Topic, TopicRoute>,
     members: Vec<ClientId>,
     stored: BTreeMap<(Topic, i32), i64>,
@@ -113,6 +115,7 @@ impl Bench {
             .into(),
             refusing: BTreeMap::new(),
             dial: Dial::Accept,
+            deserted: BTreeSet::new(),
             routes: BTreeMap::new(),
             stored: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -264,6 +267,25 @@ impl Bench {
         self.waiting.retain(|asked| asked.link.conn != conn);
         let cause = NetCause::Reset;
         self.feed(NetEvent::Closed { conn, cause });
+    }
+
+    /// The process at an address dies: its connections break, and it takes no new ones.
+    pub fn kill(&mut self, addr: &PeerAddr) {
+        self.deserted.insert(addr.clone());
+        let broken: Vec<ConnId> = self
+            .links
+            .iter()
+            .filter(|(_, to)| *to == addr)
+            .map(|(conn, _)| *conn)
+            .collect();
+        for conn in broken {
+            self.close(conn);
+        }
+    }
+
+    /// It runs again.
+    pub fn revive(&mut self, addr: &PeerAddr) {
+        self.deserted.remove(addr);
     }
 
     /// The handlers of a run report the same for all its messages.

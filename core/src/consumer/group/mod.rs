@@ -248,6 +248,15 @@ impl Group {
         self.wake_waiting(cx, peers, |queue| &queue.name.broker == broker);
     }
 
+    /// Another replica of a broker is read from now, and asked for the members.
+    pub(crate) fn on_other_reader(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, broker: &BrokerName) {
+        if self.phase == GroupPhase::Running {
+            self.rebalance
+                .wanted(cx, Why::Learned, self.config.notify_debounce);
+        }
+        self.wake_waiting(cx, peers, |queue| &queue.name.broker == broker);
+    }
+
     /// Queues that waited for their broker try again.
     fn wake_waiting(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, concerned: impl Fn(&Queue) -> bool) {
         for key in self.queues.keys() {

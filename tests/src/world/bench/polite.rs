@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
 use rocketmq_consumer_core::event::{Event, NetCause, NetEvent};
-use rocketmq_consumer_core::ids::{ClientId, QueueOffset};
+use rocketmq_consumer_core::ids::{ClientId, QueueOffset, Topic};
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::heartbeat::HeartbeatAnswer;
@@ -51,6 +51,14 @@ impl Bench {
                 .iter()
                 .map(|(id, addr)| (*id, (*addr).to_owned()))
                 .collect();
+        }
+    }
+
+    /// Whether the queues of a topic may be read (4) and written (2).
+    pub fn set_permission(&mut self, topic: &str, perm: i32) {
+        let route = self.routes.get_mut(&Topic::from(topic));
+        for queues in route.into_iter().flat_map(|route| &mut route.queues) {
+            queues.perm = perm;
         }
     }
 
@@ -162,7 +170,12 @@ impl Bench {
         let Some(conn) = self.links.keys().find(|conn| !standing.contains(conn)).copied() else {
             return false;
         };
-        match self.dial {
+        let dial = if self.deserted.contains(&self.links[&conn]) {
+            Dial::Refuse
+        } else {
+            self.dial
+        };
+        match dial {
             Dial::Accept => {
                 self.standing.insert(conn);
                 self.feed_alone(NetEvent::Connected { conn }.into());
