@@ -234,6 +234,32 @@ pub enum UndecodablePolicy {
     Skip,
 }
 
+/// Where a queue goes on when its broker says that it does not have the offset that was asked for
+/// (`PULL_OFFSET_MOVED`), because what is below has expired, a crash cost the queue its end, or the topic was deleted
+/// and made again.
+///
+/// It is never asked for what a slave says, which may be behind, and never for an operator's reset, which is always
+/// followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum IllegalOffsetPolicy {
+    /// Nothing that the queue has and this member has not seen is skipped, and nothing else is read again: the oldest
+    /// message if ours have expired; where the queue ends below our position, the first message that was stored after
+    /// the newest one we have seen. A member that has seen nothing of the queue yet goes where the broker says.
+    #[default]
+    Resume,
+    /// Where the broker says, as the Java client does: the oldest message if ours have expired, else the end of the
+    /// queue. What was written to it before the member noticed is skipped.
+    Follow,
+    /// At the oldest message.
+    Earliest,
+    /// Behind the newest message.
+    Latest,
+    /// Nowhere: the queue is held, visible in the status, until an operator resets the group, the offset is legal
+    /// again, or the member starts anew with another policy.
+    Hold,
+}
+
 /// Who gets a message: one member of the group, or all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -268,6 +294,8 @@ settings! {
     start_at / set_start_at: StartAt = StartAt::Latest;
     /// Lets [`StartAt::Latest`] start at 0 on a young topic, as the Java client does. Default false.
     latest_like_java / set_latest_like_java: bool = false;
+    /// Where to go on when a broker does not have the offset that was asked for. Default: where nothing is lost.
+    illegal_offset / set_illegal_offset: IllegalOffsetPolicy = IllegalOffsetPolicy::Resume;
     /// How queues are shared (`allocateMessageQueueStrategy`). All members must use the same one.
     strategy / set_strategy: AllocateStrategy = AllocateStrategy::Averagely;
     /// Handler calls that may run at once (`consumeThreadMax`). Default 20, 1..=1000.
@@ -757,6 +785,9 @@ mod tests {
             (config.concurrency(), config.start_at()),
             (&7, &StartAt::Earliest)
         );
+        assert_eq!(config.illegal_offset(), &IllegalOffsetPolicy::Resume);
+        config.set_illegal_offset(IllegalOffsetPolicy::Hold);
+        assert_eq!(config.illegal_offset(), &IllegalOffsetPolicy::Hold);
         assert_eq!(config.subscriptions(), [("T".into(), String::from("*"))]);
     }
 }

@@ -173,18 +173,48 @@ pub enum NoticeKind {
         /// The first offset that came.
         first: QueueOffset,
     },
-    /// The broker refused an offset and named another one, which is now used.
-    OffsetMoved {
+    /// The queue does not have the offset that was asked for.
+    OffsetIllegal {
+        /// The queue.
+        queue: MessageQueue,
+        /// What was asked for.
+        requested: QueueOffset,
+        /// The queue's lowest offset, if told.
+        min: Option<QueueOffset>,
+        /// The next offset to be written, if told.
+        max: Option<QueueOffset>,
+        /// Where it goes on; `requested` while it waits there.
+        to: QueueOffset,
+        /// What is wrong.
+        why: OffsetTrouble,
+    },
+    /// An operator has reset the group in this queue.
+    OffsetReset {
         /// The queue.
         queue: MessageQueue,
         /// What was asked for.
         asked: QueueOffset,
         /// Where it goes on.
         to: QueueOffset,
-        /// The queue's lowest offset, if told.
-        min: Option<QueueOffset>,
-        /// The next offset to be written, if told.
-        max: Option<QueueOffset>,
+    },
+    /// A broker that cannot say "nothing is stored" (before 5.0) named 0 as the group's progress. It is taken for
+    /// that although the queue may just be young.
+    StartDecidedByBroker {
+        /// The queue.
+        queue: MessageQueue,
+        /// Where it starts.
+        offset: QueueOffset,
+    },
+    /// What a broker has stored is less than this member had finished when it last owned the queue.
+    ProgressFellBack {
+        /// The queue.
+        queue: MessageQueue,
+        /// What is stored.
+        stored: QueueOffset,
+        /// Everything below was finished by this member.
+        finished: QueueOffset,
+        /// Where it starts: at `finished` if nobody else can have owned the queue meanwhile.
+        from: QueueOffset,
     },
     /// A delivery passed its deadline; its token was cancelled.
     DeliveryDeadline {
@@ -225,4 +255,16 @@ pub enum NoticeKind {
         /// The request code.
         code: i32,
     },
+}
+
+/// What is wrong with an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub enum OffsetTrouble {
+    /// The queue begins above it: messages have expired before they were fetched.
+    BelowMin,
+    /// The queue ends below it: it has lost its end, or was deleted and made again.
+    BeyondEnd,
+    /// Only a slave says so, or a master that may have just come back; it is asked again.
+    Unconfirmed,
 }

@@ -200,6 +200,10 @@ pub enum HoldReason {
     BackingOff,
     /// A record cannot be passed.
     Undecodable,
+    /// The queue is said not to have the offset, by one whose word is not enough; it is asked again.
+    OffsetDoubted,
+    /// The queue does not have the offset, and the policy says to wait for somebody's decision.
+    OffsetIllegal,
     /// The group is shutting down.
     Draining,
 }

@@ -107,6 +107,18 @@ impl WallTime {
         };
         Self(self.0.saturating_add(millis))
     }
+
+    /// This much earlier; saturates.
+    #[must_use]
+    pub const fn minus(self, earlier: Duration) -> Self {
+        let millis = earlier.as_millis();
+        let millis = if millis > i64::MAX as u128 {
+            i64::MAX
+        } else {
+            millis as i64
+        };
+        Self(self.0.saturating_sub(millis))
+    }
 }
 
 impl Add<Duration> for WallTime {
@@ -142,5 +154,13 @@ mod tests {
         assert_eq!(Instant::from_micros(7_999).as_millis(), 7);
         let wall = WallTime::from_unix_millis(1_700_000_000_000) + Duration::from_secs(2);
         assert_eq!(wall.as_unix_millis(), 1_700_000_002_000);
+        assert_eq!(
+            wall.minus(Duration::from_millis(1)).as_unix_millis(),
+            1_700_000_001_999
+        );
+        assert_eq!(
+            wall.minus(Duration::MAX).as_unix_millis(),
+            wall.as_unix_millis() - i64::MAX
+        );
     }
 }

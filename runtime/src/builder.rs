@@ -3,7 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocketmq_consumer_core::config::{
-    ClientConfig, ConfigError, ConsumeMode, GroupConfig, MessageModel, StartAt, UndecodablePolicy,
+    ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, StartAt,
+    UndecodablePolicy,
 };
 use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, Topic};
 use rocketmq_consumer_core::message::Message;
@@ -107,6 +108,11 @@ impl<R: Runtime> ConsumerBuilder<R> {
     /// Where to start in a queue for which the group has stored no offset. Default: latest.
     pub fn start_at(self, start_at: StartAt) -> Self {
         self.group_config(|config| config.set_start_at(start_at))
+    }
+
+    /// Where to go on when a broker does not have the offset that was asked for. Default: where nothing is lost.
+    pub fn illegal_offset(self, policy: IllegalOffsetPolicy) -> Self {
+        self.group_config(|config| config.set_illegal_offset(policy))
     }
 
     /// How many handler calls, or deliveries of a stream, may be under way at once. Default 20, 1..=1000.

@@ -143,6 +143,8 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::Assigned { .. }
         | NoticeKind::Revoked { .. }
         | NoticeKind::Held { .. }
+        | NoticeKind::OffsetReset { .. }
+        | NoticeKind::StartDecidedByBroker { .. }
         | NoticeKind::LinkUp { .. } => tracing::info!(target: "rocketmq", group, repeated, ?kind),
         NoticeKind::NameServerUnreachable { .. }
         | NoticeKind::TopicUnknown { .. }
@@ -156,7 +158,8 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::Undecodable { .. }
         | NoticeKind::CrcMismatch { .. }
         | NoticeKind::OutsideOfAsked { .. }
-        | NoticeKind::OffsetMoved { .. }
+        | NoticeKind::OffsetIllegal { .. }
+        | NoticeKind::ProgressFellBack { .. }
         | NoticeKind::DeliveryDeadline { .. }
         | NoticeKind::SendBackFailed { .. }
         | NoticeKind::CommitFailed { .. }

@@ -35,6 +35,7 @@ fn goes_on_at(to: i64, min: i64, max: i64) -> i64 {
             max_offset: Some(QueueOffset(max)),
             suggest_broker_id: None,
             offset_delta: None,
+            reset: false,
             messages: Bytes::new(),
         },
     );

@@ -504,7 +504,7 @@ fn an_operator_who_moves_the_offset_is_obeyed() {
     assert!(
         w.notices("c1")
             .iter()
-            .any(|notice| matches!(notice.kind, NoticeKind::OffsetMoved { .. }))
+            .any(|notice| matches!(notice.kind, NoticeKind::OffsetIllegal { .. }))
     );
     w.assert_story();
 }

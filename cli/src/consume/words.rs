@@ -4,7 +4,7 @@ use std::fmt;
 
 use rocketmq_consumer_core::event::NetCause;
 use rocketmq_consumer_core::ids::{PeerAddr, Topic};
-use rocketmq_consumer_core::notice::{Notice, NoticeKind};
+use rocketmq_consumer_core::notice::{Notice, NoticeKind, OffsetTrouble};
 use rocketmq_consumer_core::status::{HoldReason, LinkTrouble};
 
 use crate::talk::Level;
@@ -122,23 +122,25 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
             L::Debug,
             format!("{queue} was asked from {asked} and answered from {first}"),
         ),
-        K::OffsetMoved {
+        K::OffsetIllegal {
             queue,
-            asked,
-            to,
+            requested,
             min,
             max,
+            to,
+            why,
         } => {
-            let within = (min.is_none_or(|min| min <= *asked)) && (max.is_none_or(|max| *asked <= max));
             let bound = |offset: &Option<_>| offset.as_ref().map_or_else(|| "?".into(), ToString::to_string);
-            let (min, max) = (bound(min), bound(max));
-            let text = if within {
-                // It has that offset: somebody has reset the group.
-                format!("{queue} was asked for offset {asked} and its broker wants it to go on at {to}")
-            } else {
-                format!("{queue} has no offset {asked} (it has {min} to {max}) and goes on at {to}")
-            };
-            (L::Warn, text)
+            let has = format!(
+                "{queue} has no offset {requested} (it has {} to {})",
+                bound(min),
+                bound(max)
+            );
+            match why {
+                OffsetTrouble::Unconfirmed => (L::Debug, format!("{has}, it is said; asked again")),
+                _ if to == requested => (L::Error, format!("{has} and is held until somebody decides")),
+                _ => (L::Warn, format!("{has} and goes on at {to}")),
+            }
         }
         K::SubscriptionsDiffer { member, theirs, ours } => {
             let who = member
@@ -155,6 +157,25 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
             );
             (L::Warn, text)
         }
+        K::OffsetReset { queue, asked, to } => (
+            L::Warn,
+            format!("{queue} was reset by an operator: it goes on at {to} instead of {asked}"),
+        ),
+        K::StartDecidedByBroker { queue, offset } => (
+            L::Info,
+            format!(
+                "{queue} starts at {offset}, because its broker cannot tell no progress from a progress of 0"
+            ),
+        ),
+        K::ProgressFellBack {
+            queue,
+            stored,
+            finished,
+            from,
+        } => (
+            L::Warn,
+            format!("{queue} is stored at {stored}, but was finished up to {finished}; it starts at {from}"),
+        ),
         K::DeliveryDeadline { queue, offset, after } => (
             L::Warn,
             format!("{queue} offset {offset} has been handled for {after:?} and is cancelled"),
@@ -234,27 +255,49 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_that_a_queue_has_is_not_said_to_be_missing() {
-        for (asked, part) in [
-            (20, "T/b/0 has no offset 20 (it has 0 to 7) and goes on at 3"),
+    fn an_illegal_offset_is_told_with_what_follows_and_a_reset_is_not_called_illegal() {
+        let queue = || MessageQueue {
+            topic: "T".into(),
+            broker: "b".into(),
+            id: QueueId(0),
+        };
+        for (to, why, level, part) in [
             (
-                5,
-                "T/b/0 was asked for offset 5 and its broker wants it to go on at 3",
+                3,
+                OffsetTrouble::BeyondEnd,
+                Level::Warn,
+                "T/b/0 has no offset 20 (it has 0 to ?) and goes on at 3",
+            ),
+            (
+                20,
+                OffsetTrouble::BeyondEnd,
+                Level::Error,
+                "T/b/0 has no offset 20 (it has 0 to ?) and is held until somebody decides",
+            ),
+            (
+                20,
+                OffsetTrouble::Unconfirmed,
+                Level::Debug,
+                "T/b/0 has no offset 20 (it has 0 to ?), it is said; asked again",
             ),
         ] {
-            let moved = NoticeKind::OffsetMoved {
-                queue: MessageQueue {
-                    topic: "T".into(),
-                    broker: "b".into(),
-                    id: QueueId(0),
-                },
-                asked: QueueOffset(asked),
-                to: QueueOffset(3),
+            let illegal = NoticeKind::OffsetIllegal {
+                queue: queue(),
+                requested: QueueOffset(20),
+                to: QueueOffset(to),
                 min: Some(QueueOffset(0)),
-                max: Some(QueueOffset(7)),
+                max: None,
+                why,
             };
-            assert_eq!(said(moved, 0), (Level::Warn, part.into()));
+            assert_eq!(said(illegal, 0), (level, part.into()));
         }
+        let reset = NoticeKind::OffsetReset {
+            queue: queue(),
+            asked: QueueOffset(5),
+            to: QueueOffset(3),
+        };
+        let words = "T/b/0 was reset by an operator: it goes on at 3 instead of 5";
+        assert_eq!(said(reset, 0), (Level::Warn, words.into()));
     }
 
     #[test]

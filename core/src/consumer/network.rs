@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::ConsumerState;
 use super::cx::{Cx, Purpose, QueueAsk};
-use super::group::Group;
+use super::group::{Group, Stored};
 use super::peers::Peers;
 use crate::action::CallError;
 use crate::event::NetEvent;
@@ -306,7 +306,10 @@ fn on_queue_answer(
             group.on_pull(cx, peers, queue, serial, decode::<PullAnswer>(header, body));
         }
         QueueAsk::StoredOffset => {
-            let stored = decode::<StoredOffset>(header, body).map(|stored| stored.0);
+            let stored = decode::<StoredOffset>(header, body).map(|stored| Stored {
+                offset: stored.0,
+                version: header.version,
+            });
             group.on_stored_offset(cx, peers, queue, stored);
         }
         QueueAsk::StartOffset => {

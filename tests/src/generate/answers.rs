@@ -38,22 +38,25 @@ pub fn offset_answer(u: &mut Unstructured<'_>) -> Result<OffsetAnswer> {
 /// The answer to a pull, with up to six records that may be damaged.
 pub fn pull_answer(u: &mut Unstructured<'_>) -> Result<PullAnswer> {
     let records = stored_list(u)?.into_iter().flat_map(|stored| stored.bytes);
+    let messages = records.collect::<Vec<u8>>().into();
+    let status = pick(
+        u,
+        &[
+            PullStatus::Found,
+            PullStatus::NotFound,
+            PullStatus::RetryImmediately,
+            PullStatus::OffsetMoved,
+        ],
+    )?;
     Ok(PullAnswer {
-        messages: records.collect::<Vec<u8>>().into(),
-        status: pick(
-            u,
-            &[
-                PullStatus::Found,
-                PullStatus::NotFound,
-                PullStatus::RetryImmediately,
-                PullStatus::OffsetMoved,
-            ],
-        )?,
+        messages,
+        status,
         next_begin_offset: QueueOffset(offset(u)?),
         min_offset: maybe(u, |u| offset(u).map(QueueOffset))?,
         max_offset: maybe(u, |u| offset(u).map(QueueOffset))?,
         suggest_broker_id: u.arbitrary()?,
         offset_delta: u.arbitrary()?,
+        reset: status == PullStatus::OffsetMoved && u.arbitrary()?,
     })
 }
 

@@ -77,6 +77,7 @@ fn pulled(u: &mut Unstructured<'_>, asked: &Asked, shelf: &Shelf) -> Result<Pull
         let bounds =
             answer.min_offset.map_or(0, |offset| offset.0)..=answer.max_offset.map_or(0, |offset| offset.0);
         answer.status = PullStatus::OffsetMoved;
+        answer.reset = true;
         answer.next_begin_offset = QueueOffset(u.int_in_range(bounds)?);
         answer.messages = Bytes::new();
     }

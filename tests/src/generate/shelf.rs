@@ -291,6 +291,7 @@ impl Shelf {
             max_offset: Some(QueueOffset(log.max)),
             suggest_broker_id: Some(0),
             offset_delta: None,
+            reset: false,
             messages: records(&found),
         }
     }

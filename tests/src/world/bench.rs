@@ -478,6 +478,7 @@ pub fn pull_answer(status: PullStatus, next: i64, messages: Bytes) -> PullAnswer
         max_offset: Some(QueueOffset(next.saturating_add(1_000_000))),
         suggest_broker_id: Some(0),
         offset_delta: None,
+        reset: false,
         messages,
     }
 }

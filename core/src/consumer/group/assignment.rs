@@ -6,25 +6,19 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use crate::action::{AppAction, CallError};
 use crate::allocate::{positions_of, sort_members};
-use crate::config::StartAt;
-use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, QueueAsk, Wish};
+use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, Wish};
 use crate::consumer::peers::Peers;
 use crate::ids::{BrokerName, ClientId, ConsumeId, MessageQueue, QueueKey, QueueOffset, Topic};
 use crate::notice::NoticeKind;
 use crate::status::GroupPhase;
-use crate::wire::code::ResponseCode;
 use crate::wire::request::members::MemberListRequest;
-use crate::wire::request::offsets::{Boundary, MaxOffsetRequest, MinOffsetRequest, SearchOffsetRequest};
 
+use super::left::Left;
 use super::queue::Queue;
 use super::{Group, Subscribed};
-
-/// Pause before a failed question for an offset is asked again.
-const ACQUIRE_RETRY: Duration = Duration::from_secs(1);
 
 impl Group {
     /// Asks one broker for each topic for the members.
@@ -189,150 +183,6 @@ impl Group {
         }
     }
 
-    fn acquire(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, name: MessageQueue, others: bool) {
-        let key = self.insert_queue(cx, name);
-        if others {
-            let config = &self.config;
-            if let Some(queue) = self.queues.get_mut(key) {
-                queue.wait_for_former_owner(cx, config);
-            }
-        } else {
-            self.ask_stored(cx, peers, key);
-        }
-    }
-
-    /// Begins a new ownership.
-    pub(super) fn insert_queue(&mut self, cx: &Cx<'_>, name: MessageQueue) -> QueueKey {
-        let (group, epoch, now) = (self.key, self.next_epoch(), cx.now);
-        let is_retry = name.topic == self.retry_topic;
-        let key = self
-            .queues
-            .insert_with(|key| Queue::new(key, group, name.clone(), epoch, is_retry, now));
-        self.by_name.insert(name, key);
-        key
-    }
-
-    pub(super) fn ask_stored(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey) {
-        let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_acquiring()) else {
-            return;
-        };
-        // The offset may be asked before the newest subscription is known there.
-        let replica = peers.listener(&queue.name.broker);
-        queue.ask_stored(cx, &self.config, replica, self.offset_timeout);
-    }
-
-    /// The broker told the stored offset, or that there is none, or nothing.
-    pub(crate) fn on_stored_offset(
-        &mut self,
-        cx: &mut Cx<'_>,
-        peers: Peers<'_>,
-        key: QueueKey,
-        answer: Result<Option<QueueOffset>, CallError>,
-    ) {
-        let Some(queue) = self
-            .queues
-            .get_mut(key)
-            .filter(|queue| queue.is_asking(QueueAsk::StoredOffset))
-        else {
-            cx.counters.stale_answers += 1;
-            return;
-        };
-        if matches!(answer, Ok(None)) && queue.hears_of_slave() {
-            return queue.ask_master(cx, &self.config, self.offset_timeout);
-        }
-        match (answer, self.left_at.get(&queue.name).copied()) {
-            (Ok(Some(offset)), _) => self.own(cx, peers, key, offset, Some(offset)),
-            // A broker that crashes forgets what was committed last. Choosing a start as if the group were
-            // new could skip what it has not seen yet; where we left the queue is the better answer.
-            (Ok(None), Some(left_at)) => self.own(cx, peers, key, left_at, None),
-            (Ok(None), None) => {
-                let reference = queue.reference();
-                // A message on the retry topic was sent there by this group: none may be skipped.
-                let body = match self.config.start_at {
-                    StartAt::Latest if !queue.is_retry => QuestionBody::MaxOffset(MaxOffsetRequest {
-                        queue: reference,
-                        committed: None,
-                    }),
-                    StartAt::Time(timestamp) if !queue.is_retry => {
-                        QuestionBody::OffsetAt(SearchOffsetRequest {
-                            queue: reference,
-                            timestamp,
-                            boundary: Some(Boundary::Lower),
-                        })
-                    }
-                    StartAt::Latest | StartAt::Earliest | StartAt::Time(_) => {
-                        QuestionBody::MinOffset(MinOffsetRequest { queue: reference })
-                    }
-                };
-                queue.ask_start(cx, body, self.offset_timeout);
-            }
-            (Err(error), _) => self.acquire_failed(cx, key, "query offset", &error),
-        }
-    }
-
-    /// The broker told where to start.
-    pub(crate) fn on_start_offset(
-        &mut self,
-        cx: &mut Cx<'_>,
-        peers: Peers<'_>,
-        key: QueueKey,
-        answer: Result<QueueOffset, CallError>,
-    ) {
-        if !self
-            .queues
-            .get(key)
-            .is_some_and(|queue| queue.is_asking(QueueAsk::StartOffset))
-        {
-            cx.counters.stale_answers += 1;
-            return;
-        }
-        match answer {
-            Ok(offset) => self.own(cx, peers, key, offset, None),
-            Err(error) => self.acquire_failed(cx, key, "find start offset", &error),
-        }
-    }
-
-    fn acquire_failed(&mut self, cx: &mut Cx<'_>, key: QueueKey, request: &'static str, error: &CallError) {
-        let Some(queue) = self.queues.get_mut(key) else {
-            return;
-        };
-        queue.acquire_later(cx, ACQUIRE_RETRY);
-        let by = queue.name.broker.clone();
-        if let CallError::Broker { code, remark } = error
-            && *code != ResponseCode::SYSTEM_BUSY.0
-        {
-            self.refused(cx, &by, request, *code, remark);
-        }
-    }
-
-    /// The start is known. One that was chosen and not stored is committed at once, or a crash before
-    /// the first progress would choose again and skip messages.
-    pub(super) fn own(
-        &mut self,
-        cx: &mut Cx<'_>,
-        peers: Peers<'_>,
-        key: QueueKey,
-        start: QueueOffset,
-        stored: Option<QueueOffset>,
-    ) {
-        let Some(queue) = self.queues.get_mut(key) else {
-            return;
-        };
-        queue.own(cx, start, stored);
-        self.left_at.remove(&queue.name);
-        let kind = NoticeKind::Assigned {
-            queue: queue.name.clone(),
-            epoch: queue.epoch,
-            from: start,
-        };
-        cx.notice(&self.name, kind);
-        if stored.is_none() {
-            queue.commit_if_due(cx, &self.name, self.offset_timeout);
-        }
-        self.pump(cx, peers, key);
-        self.tell_if_ready(cx, peers);
-    }
-
     /// Gives a queue back. What no handler has begun is withdrawn.
     pub(super) fn revoke(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
         let Some(queue) = self.queues.get_mut(key) else {
@@ -344,8 +194,13 @@ impl Group {
             return;
         }
         if let Some(tenure) = queue.tenure() {
-            let left_at = tenure.window.lowest_unfinished();
-            self.left_at.insert(queue.name.clone(), left_at);
+            let left = Left {
+                finished: tenure.window.lowest_unfinished(),
+                new_since: tenure.seen.new_since(),
+                missing: queue.missing,
+                back_at: None,
+            };
+            self.left.leave(queue.name.clone(), left);
         }
         queue.revoke(cx, &self.config, self.offset_timeout);
         self.withdraw(cx, key);
@@ -430,6 +285,7 @@ impl Group {
             }
             Err(error) => {
                 tenure.progress.failed();
+                Self::on_commit_refused(cx, &name, &error);
                 self.commit_failed(cx, key, name, offset, &error);
             }
         }
@@ -471,6 +327,7 @@ impl Group {
         }
         let committed = queue.tenure().and_then(|tenure| {
             self.buffer_bytes = self.buffer_bytes.saturating_sub(tenure.window.buffer_bytes());
+            self.left.finished(&queue.name, tenure.window.lowest_unfinished());
             tenure.progress.acknowledged()
         });
         if self.buffer_was_full {

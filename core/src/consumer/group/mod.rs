@@ -1,14 +1,17 @@
 //! One consumer group of this client: its subscriptions, its queues, and what they share.
 //!
 //! The group owns its queues and the dispatcher and is the only one that lets one of them know of
-//! another. It decides which queues are ours ([`assignment`]), feeds them ([`pulling`]), hands out
-//! what they hold ([`delivery`]) and says good-bye ([`leaving`]).
+//! another. It decides which queues are ours ([`assignment`]) and where they begin ([`acquiring`], [`moved`]), feeds
+//! them ([`pulling`]), hands out what they hold ([`delivery`]) and says good-bye ([`leaving`]).
 
+mod acquiring;
 mod assignment;
 mod delivery;
 pub(crate) mod dispatch;
 mod dissent;
 mod leaving;
+mod left;
+mod moved;
 mod pulling;
 pub(crate) mod queue;
 pub(crate) mod rebalance;
@@ -25,8 +28,7 @@ use crate::config::{ClientConfig, ConfigError, GroupConfig, StartAt};
 use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, Ready, TimerKey, Wish};
 use crate::consumer::peers::Peers;
 use crate::ids::{
-    BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, QueueKey, QueueOffset,
-    Topic,
+    BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, QueueKey, Topic,
 };
 use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, GroupStatus};
@@ -37,10 +39,13 @@ use crate::wire::request::heartbeat::{
 };
 use crate::wire::subscription::Subscription;
 
+pub(crate) use acquiring::Stored;
+
 use dispatch::Dispatch;
 use dispatch::send_back::SendBacks;
 use dispatch::strays::Strays;
 use dissent::Dissent;
+use left::LeftQueues;
 use queue::Queue;
 use rebalance::{Rebalance, Why};
 
@@ -74,7 +79,7 @@ pub(crate) struct Group {
     /// The current ownership of each queue; one that is being given back is not among them.
     by_name: BTreeMap<MessageQueue, QueueKey>,
     /// Where earlier ownerships of queues ended that are not ours now.
-    left_at: BTreeMap<MessageQueue, QueueOffset>,
+    left: LeftQueues,
     epochs: u64,
     dispatch: Dispatch,
     send_backs: SendBacks,
@@ -119,7 +124,7 @@ impl Group {
             rebalance: Rebalance::new(key),
             queues: Slab::new(),
             by_name: BTreeMap::new(),
-            left_at: BTreeMap::new(),
+            left: LeftQueues::default(),
             epochs: 0,
             dispatch: Dispatch::new(config.concurrency, config.handler_batch),
             send_backs: SendBacks::new(config.send_back_retries, config.local_retry),
@@ -214,10 +219,26 @@ impl Group {
         if self.phase != GroupPhase::Running || !self.subscriptions.contains_key(topic) {
             return;
         }
+        self.note_missing(cx, peers, topic);
         self.rebalance
             .wanted(cx, Why::Learned, self.config.notify_debounce);
         // A broker's address may be known only now.
         self.wake_waiting(cx, peers, |_| true);
+    }
+
+    /// Which queues of a topic nobody can get any more, and which everybody can get again.
+    fn note_missing(&mut self, cx: &Cx<'_>, peers: Peers<'_>, topic: &Topic) {
+        let Some(queues) = peers.routes.queues(topic) else {
+            return;
+        };
+        let of_topic = self
+            .queues
+            .iter_mut()
+            .filter(|(_, queue)| &queue.name.topic == topic);
+        for (_, queue) in of_topic {
+            queue.missing = queues.binary_search(&queue.name).is_err();
+        }
+        self.left.routed(topic, queues, cx.now);
     }
 
     /// A broker knows our newest subscriptions.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | found | into the window, delivered, next pull |
 //! | not found, nothing matched | the range grows, next pull |
-//! | offset moved | this ownership ends, a new one begins at the broker's offset |
+//! | offset moved | see [`moved`](super::moved): believed or not, and then another ownership begins |
 //! | anything else | see [`refusals`](super::refusals) |
 //= rocketmq: DefaultMQPushConsumerImpl.pullMessage type=differs
 //  reason: permanent errors back off; an answer never changes the offset unless it says so.
@@ -20,7 +20,7 @@ use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, HoldReason};
 use crate::wire::request::pull::{PullAnswer, PullStatus};
 use crate::wire::request::send_back::Delay;
-use crate::wire::stored::UndecodableReason;
+use crate::wire::stored::{Record, UndecodableReason};
 
 use super::Group;
 use super::queue::harvest::{self, Harvest, Obstacle, Piece, Unreadable};
@@ -28,8 +28,7 @@ use super::queue::pull::PullState;
 use super::queue::window::SlotState;
 use super::queue::{Gate, Queue};
 
-/// How often an answer that cannot be true is asked for again before it is believed, and how often
-/// one that cannot be read is before the queue is held.
+/// How often an answer that cannot be read is asked for again before the queue is held.
 const DOUBTS: u32 = 3;
 
 impl Group {
@@ -135,6 +134,10 @@ impl Group {
             return self.on_pull_error(cx, key, &why);
         }
         tenure.pull.worked(answer.max_offset);
+        tenure.was_served = true;
+        if answer.max_offset.is_some_and(|max| next >= max) {
+            tenure.seen.everything(cx.wall);
+        }
         match answer.status {
             PullStatus::Found => self.on_found(cx, key, asked, answer),
             PullStatus::RetryImmediately if next == asked => {
@@ -179,6 +182,11 @@ impl Group {
                 body: answer.messages,
             },
         );
+        if let (Some(batch), Some(tenure)) = (&harvest.batch, queue.tenure_mut())
+            && let Some(last) = batch.entries().last()
+        {
+            tenure.seen.message(Record::new(batch.frame(), *last).store_at());
+        }
         for piece in &harvest.pieces {
             match (piece, &harvest.batch) {
                 (&Piece::Run { first, len }, Some(batch)) => {
@@ -307,56 +315,5 @@ impl Group {
             fate,
         };
         cx.notice(&self.name, kind);
-    }
-
-    /// The broker says that the offset is none of its own, or an operator has reset it. What was
-    /// fetched so far is dropped; running handlers belong to an ownership that has ended.
-    ///
-    /// Where it goes on is the broker's word, unless the broker ends before what we asked for: a slave that
-    /// lags, or a log that lost its end. That is nobody's decision about what we have not finished, so it goes
-    /// on there: with the lowest unfinished message, if the broker still has it.
-    fn on_offset_moved(
-        &mut self,
-        cx: &mut Cx<'_>,
-        peers: Peers<'_>,
-        key: QueueKey,
-        asked: QueueOffset,
-        answer: &PullAnswer,
-    ) {
-        let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) else {
-            return;
-        };
-        let (to, unfinished) = (answer.next_begin_offset, tenure.window.lowest_unfinished());
-        // A broker that is still recovering, or a slave that lags, calls a queue empty that is not.
-        let emptied = asked.0 > 0 && to.0 == 0 && answer.max_offset.is_none_or(|max| max.0 == 0);
-        if emptied && tenure.pull.stood_still() < DOUBTS {
-            tenure
-                .pull
-                .pause(cx, self.config.pull_retry, HoldReason::BackingOff);
-            return;
-        }
-        let Some(name) = self.queues.get(key).map(|queue| queue.name.clone()) else {
-            return;
-        };
-        let (min, max) = (answer.min_offset, answer.max_offset);
-        let to = if max.is_some_and(|max| asked > max) {
-            to.min(unfinished).max(min.unwrap_or(QueueOffset(0)))
-        } else {
-            to
-        };
-        cx.notice(
-            &self.name,
-            NoticeKind::OffsetMoved {
-                queue: name.clone(),
-                asked,
-                to,
-                min,
-                max,
-            },
-        );
-        self.withdraw(cx, key);
-        self.bury(cx, key);
-        let key = self.insert_queue(cx, name);
-        self.own(cx, peers, key, to, None);
     }
 }

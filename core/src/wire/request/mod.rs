@@ -84,6 +84,11 @@ pub trait Answer: WriteExt + Sized {
         Bytes::new()
     }
 
+    /// What it says in words, where they mean something.
+    fn remark(&self) -> Option<&str> {
+        None
+    }
+
     /// Reads the answer.
     ///
     /// # Errors
@@ -129,7 +134,15 @@ pub fn encode_request<R: Request>(
 /// [`FrameError`] when the answer is larger than a frame may be.
 pub fn encode_answer<A: Answer>(form: HeaderForm, opaque: i32, answer: &A) -> Result<Bytes, FrameError> {
     let code = answer.code().0;
-    command(code, opaque, FLAG_RESPONSE, None, answer, &answer.body()).encode(form)
+    command(
+        code,
+        opaque,
+        FLAG_RESPONSE,
+        answer.remark(),
+        answer,
+        &answer.body(),
+    )
+    .encode(form)
 }
 
 /// Writes the frame of a refusal of the request that carried `opaque`. `remark` tells people why.

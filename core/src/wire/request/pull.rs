@@ -17,6 +17,9 @@ const SUSPEND: i32 = 1 << 1;
 const SUBSCRIPTION: i32 = 1 << 2;
 const LITE_PULL: i32 = 1 << 4;
 
+/// The remark of an answer that tells of an operator's reset: the name of the broker's own status.
+const OFFSET_RESET: &str = "OFFSET_RESET";
+
 /// `PULL_MESSAGE`, or `LITE_PULL_MESSAGE` when [`PullRequest::lite`] is set. The flags of the wire
 /// follow from which fields are given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,6 +159,8 @@ pub struct PullAnswer {
     pub suggest_broker_id: Option<i64>,
     /// To be added to the offset of each message; static topics only.
     pub offset_delta: Option<i64>,
+    /// Whether the offset moved because an operator has reset the group; said in the remark (since 5.0).
+    pub reset: bool,
     /// The messages as they are stored, one after another.
     pub messages: Bytes,
 }
@@ -184,6 +189,10 @@ impl Answer for PullAnswer {
         self.messages.clone()
     }
 
+    fn remark(&self) -> Option<&str> {
+        self.reset.then_some(OFFSET_RESET)
+    }
+
     fn decode(header: &Header<'_>, body: &Bytes) -> Result<Self, AnswerError> {
         let status = match ResponseCode(header.code) {
             ResponseCode::SUCCESS => PullStatus::Found,
@@ -201,6 +210,7 @@ impl Answer for PullAnswer {
             max_offset: offset(ext, "maxOffset")?,
             suggest_broker_id: ext.get_i64("suggestWhichBrokerId")?,
             offset_delta: ext.get_i64("offsetDelta")?,
+            reset: status == PullStatus::OffsetMoved && header.remark.as_deref() == Some(OFFSET_RESET),
             messages: body.clone(),
         })
     }

@@ -292,6 +292,7 @@ fn answers_come_through() {
             max_offset: None,
             suggest_broker_id: Some(1),
             offset_delta: Some(-3),
+            reset: status == PullStatus::OffsetMoved,
             messages: Bytes::from_static(b"stored"),
         });
     }
@@ -420,6 +421,7 @@ fn a_pull_answer_needs_only_the_next_offset() {
         max_offset: Some(QueueOffset(5)),
         suggest_broker_id,
         offset_delta: None,
+        reset: false,
         messages: Bytes::new(),
     };
     let mut fields = [

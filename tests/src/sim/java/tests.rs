@@ -195,6 +195,7 @@ impl Bench {
             max_offset: Some(QueueOffset(next)),
             suggest_broker_id: Some(0),
             offset_delta: None,
+            reset: false,
             messages: messages.into(),
         };
         self.answer(conn, opaque, &answer);

@@ -14,6 +14,7 @@
 //  handlers finish and commits what they did.
 
 pub(crate) mod harvest;
+pub(crate) mod moved;
 pub(crate) mod progress;
 pub(crate) mod pull;
 pub(crate) mod window;
@@ -30,6 +31,9 @@ use crate::wire::request::offsets::{CommitOffsetRequest, QueryOffsetRequest, Que
 use crate::wire::request::pull::PullRequest;
 use crate::wire::request::route::MASTER_ID;
 
+pub(crate) use moved::Moved;
+
+use moved::Seen;
 use progress::Progress;
 use pull::{PullLoop, PullState};
 use window::Window;
@@ -45,6 +49,10 @@ pub(crate) struct Queue {
     pub(crate) is_retry: bool,
     /// Whether the dispatcher has it in its round.
     pub(crate) listed: bool,
+    /// Whether the route does not name it any more: nobody can own it anew.
+    pub(crate) missing: bool,
+    /// Why it begins elsewhere than the ownership before came to, if it does.
+    pub(crate) moved: Option<Moved>,
     stage: Stage,
     since: Instant,
 }
@@ -75,6 +83,11 @@ pub(crate) struct Tenure {
     pub(crate) window: Window,
     pub(crate) pull: PullLoop,
     pub(crate) progress: Progress,
+    /// Whether the pull that is out, or was last, went to the master.
+    pub(crate) asked_master: bool,
+    /// Whether a pull was answered with what the queue has.
+    pub(crate) was_served: bool,
+    pub(crate) seen: Seen,
 }
 
 /// How far giving back has come.
@@ -123,6 +136,8 @@ impl Queue {
             epoch,
             is_retry,
             listed: false,
+            missing: false,
+            moved: None,
             stage,
             since: now,
         }
@@ -211,8 +226,15 @@ impl Queue {
         }
     }
 
-    /// The start is known: the queue can be pulled. `stored` is what the broker has.
-    pub(crate) fn own(&mut self, cx: &mut Cx<'_>, start: QueueOffset, stored: Option<QueueOffset>) {
+    /// The start is known: the queue can be pulled. `stored` is what the broker has; what it has stored after
+    /// `new_since` is new to us, as an earlier ownership knew.
+    pub(crate) fn own(
+        &mut self,
+        cx: &mut Cx<'_>,
+        start: QueueOffset,
+        stored: Option<QueueOffset>,
+        new_since: Option<WallTime>,
+    ) {
         cx.timers.cancel(self.timer(QueueTimer::Acquire));
         let mut progress = Progress::new(stored, cx.now);
         if self.hears_of_slave() {
@@ -222,6 +244,9 @@ impl Queue {
             window: Window::new(start),
             pull: PullLoop::new(self.group, self.key, cx.now),
             progress,
+            asked_master: false,
+            was_served: false,
+            seen: Seen::after(new_since),
         };
         self.enter(Stage::Owned(tenure), cx.now);
     }
@@ -263,6 +288,7 @@ impl Queue {
             return tenure.pull.hold(reason, cx.now).then_some(reason);
         }
         let serial = tenure.pull.ask(gate.replica.id, cx.now);
+        tenure.asked_master = gate.replica.is_master();
         let finished = tenure.window.lowest_unfinished();
         // A slave would not store it; only what is finished is worth storing.
         let may_store = gate.replica.is_master() && tenure.progress.may_store(finished);

@@ -152,6 +152,11 @@ impl PullLoop {
         self.standstills
     }
 
+    /// Answers in a row that should have moved the queue and did not.
+    pub(crate) const fn standstills(&self) -> u32 {
+        self.standstills
+    }
+
     /// Pauses after a failure; `base` doubles up to `most` while failures of a permanent kind follow
     /// each other.
     pub(crate) fn back_off(&mut self, cx: &mut Cx<'_>, base: Duration, most: Duration, permanent: bool) {
@@ -178,7 +183,7 @@ impl PullLoop {
 
     /// A broker that was away is back: no reason to sit out the pause its absence caused.
     pub(crate) fn cut_pause(&mut self, cx: &mut Cx<'_>) {
-        if self.state == PullState::Paused(HoldReason::BackingOff) {
+        if let PullState::Paused(HoldReason::BackingOff | HoldReason::OffsetDoubted) = self.state {
             cx.timers.cancel(self.key.clone());
             self.set(PullState::Ready, cx.now);
         }
@@ -305,6 +310,7 @@ mod tests {
     fn a_broker_that_is_back_ends_the_pause_its_absence_caused() {
         for (reason, state, armed) in [
             (Why::BackingOff, PullState::Ready, None),
+            (Why::OffsetDoubted, PullState::Ready, None),
             (
                 Why::FlowControlled,
                 PullState::Paused(Why::FlowControlled),

@@ -1,0 +1,148 @@
+//! A broker says that an offset is none of its own, or that an operator has moved it: the ownership ends, and
+//! another one of the same queue begins elsewhere. What was fetched so far is dropped; handlers that run belong to an
+//! ownership that has ended.
+//!
+//! What is decided, and why, stands in [`queue::moved`](super::queue::moved).
+//= rocketmq: DefaultMQPushConsumerImpl.pullMessage (OFFSET_ILLEGAL) type=differs
+//  reason: a slave is not believed, a master that has just come back not at once; nothing that is there is skipped;
+//  an operator's reset is told apart.
+
+use crate::consumer::cx::{Cx, QuestionBody};
+use crate::consumer::peers::Peers;
+use crate::ids::{QueueKey, QueueOffset};
+use crate::notice::{NoticeKind, OffsetTrouble};
+use crate::status::HoldReason;
+use crate::wire::request::offsets::{Boundary, MaxOffsetRequest, MinOffsetRequest, SearchOffsetRequest};
+use crate::wire::request::pull::PullAnswer;
+use crate::wire::request::route::MASTER_ID;
+
+use super::Group;
+use super::left::Left;
+use super::queue::Queue;
+use super::queue::moved::{Claim, Course, Evidence, Find, Moved};
+
+impl Group {
+    pub(super) fn on_offset_moved(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        key: QueueKey,
+        asked: QueueOffset,
+        answer: &PullAnswer,
+    ) {
+        let Some(tenure) = self.queues.get(key).and_then(Queue::tenure) else {
+            return;
+        };
+        let claim = Claim::of(asked, answer);
+        let evidence = Evidence {
+            from_master: tenure.asked_master,
+            standstills: tenure.pull.standstills(),
+            unfinished: tenure.window.lowest_unfinished(),
+            new_since: tenure.seen.new_since(),
+        };
+        match claim.course(self.config.illegal_offset, &evidence) {
+            Course::AskAgain => {
+                let reason = HoldReason::OffsetDoubted;
+                self.stay(cx, key, &claim, OffsetTrouble::Unconfirmed, reason);
+            }
+            Course::Hold(trouble) => self.stay(cx, key, &claim, trouble, HoldReason::OffsetIllegal),
+            Course::GoTo(to, trouble) => {
+                if let Some(key) = self.begin_elsewhere(cx, key, claim, trouble) {
+                    self.own(cx, peers, key, to, None);
+                }
+            }
+            Course::Find(find, trouble) => {
+                if let Some(key) = self.begin_elsewhere(cx, key, claim, Some(trouble)) {
+                    self.find_start(cx, key, find);
+                }
+            }
+        }
+    }
+
+    /// The ownership goes on where it is: the master is asked for the same once more.
+    fn stay(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        claim: &Claim,
+        why: OffsetTrouble,
+        reason: HoldReason,
+    ) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let kind = NoticeKind::OffsetIllegal {
+            queue: queue.name.clone(),
+            requested: claim.asked,
+            min: claim.min,
+            max: claim.max,
+            to: claim.asked,
+            why,
+        };
+        let Some(tenure) = queue.tenure_mut() else { return };
+        if tenure.asked_master {
+            tenure.pull.stood_still();
+        }
+        let pause = if reason == HoldReason::OffsetIllegal {
+            self.config.pull_retry_max
+        } else {
+            self.config.pull_retry
+        };
+        tenure.pull.suggest(Some(MASTER_ID));
+        tenure.pull.pause(cx, pause, reason);
+        cx.notice(&self.name, kind);
+    }
+
+    /// Ends an ownership and begins another one of the same queue.
+    fn begin_elsewhere(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        claim: Claim,
+        trouble: Option<OffsetTrouble>,
+    ) -> Option<QueueKey> {
+        let queue = self.queues.get(key)?;
+        let tenure = queue.tenure()?;
+        let (name, unfinished) = (queue.name.clone(), tenure.window.lowest_unfinished());
+        let moved = Moved {
+            claim,
+            trouble,
+            unfinished,
+            again: queue.moved.is_some() && !tenure.was_served,
+        };
+        let left = Left {
+            finished: unfinished,
+            new_since: tenure.seen.new_since(),
+            missing: false,
+            back_at: None,
+        };
+        self.withdraw(cx, key);
+        self.bury(cx, key);
+        self.left.leave(name.clone(), left);
+        let key = self.insert_queue(cx, name);
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.moved = Some(moved);
+        }
+        Some(key)
+    }
+
+    fn find_start(&mut self, cx: &mut Cx<'_>, key: QueueKey, find: Find) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let reference = queue.reference();
+        let body = match find {
+            Find::Min => QuestionBody::MinOffset(MinOffsetRequest { queue: reference }),
+            Find::Max => QuestionBody::MaxOffset(MaxOffsetRequest {
+                queue: reference,
+                committed: None,
+            }),
+            Find::Since(timestamp) => QuestionBody::OffsetAt(SearchOffsetRequest {
+                queue: reference,
+                timestamp,
+                boundary: Some(Boundary::Lower),
+            }),
+        };
+        queue.ask_start(cx, body, self.offset_timeout);
+    }
+}
