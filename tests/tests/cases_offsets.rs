@@ -2,17 +2,22 @@
 
 use bytes::Bytes;
 use rocketmq_consumer_core::action::AppAction;
+use rocketmq_consumer_core::config::StartAt;
 use rocketmq_consumer_core::event::{AppEvent, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{PeerAddr, QueueOffset};
 use rocketmq_consumer_core::message::Outcome;
-use rocketmq_consumer_core::notice::NoticeKind;
-use rocketmq_consumer_core::status::QueueState;
+use rocketmq_consumer_core::notice::{NoticeKind, OffsetTrouble};
+use rocketmq_consumer_core::status::{HoldReason, QueueState};
+use rocketmq_consumer_core::time::WallTime;
 use rocketmq_consumer_core::wire::code::RequestCode;
-use rocketmq_consumer_core::wire::command::{ExtWriter, Header, WriteExt};
-use rocketmq_consumer_core::wire::request::offsets::{CommitOffsetRequest, StoredOffset};
-use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
+use rocketmq_consumer_core::wire::command::{Command, ExtWriter, FLAG_RESPONSE, Header, Language, WriteExt};
+use rocketmq_consumer_core::wire::frame::HeaderForm;
+use rocketmq_consumer_core::wire::request::offsets::{
+    CommitOffsetRequest, OffsetAnswer, QueryOffsetRequest, StoredOffset,
+};
+use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::{Answer, AnswerError};
-use rocketmq_consumer_testing::world::{Asked, Bench, Run, StoredMessage, ms, queue, secs};
+use rocketmq_consumer_testing::world::{Asked, Bench, ORIGIN, Run, StoredMessage, World, ms, queue, secs};
 
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
 const QUERY: RequestCode = RequestCode::QUERY_CONSUMER_OFFSET;
@@ -308,6 +313,205 @@ fn of_29_a_late_completion_commits_nothing_for_the_next_owner() {
         assert_eq!(bench.sent(COMMIT).len(), before, "in grace: {in_grace}");
         if !in_grace {
             assert_eq!(bench.status().counters.late_reports, late + 4);
+        }
+    }
+}
+
+/// The offset of a pull that a replica answers so, and where it goes on.
+const fn moved(to: i64, max: i64) -> PullAnswer {
+    PullAnswer {
+        status: PullStatus::OffsetMoved,
+        next_begin_offset: QueueOffset(to),
+        min_offset: Some(QueueOffset(0)),
+        max_offset: Some(QueueOffset(max)),
+        suggest_broker_id: None,
+        offset_delta: None,
+        reset: false,
+        messages: Bytes::new(),
+    }
+}
+
+#[test]
+fn of_04_only_the_master_may_correct_an_offset() {
+    let (master, slave) = ("10.0.0.1:10911", "10.0.0.21:10911");
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+    });
+    bench.set_addresses("a", &[(0, master), (1, slave)]);
+    bench.store("T", 0, 15_619);
+    bench.settle();
+    let (pull, request) = bench.expect_pull();
+    assert_eq!((pull.to.host(), request.offset.0), ("10.0.0.1", 15_619));
+    // The master is gone, and with the next route only the slave is left.
+    bench.set_addresses("a", &[(1, slave)]);
+    bench.close(pull.link.conn);
+    bench.sleep(secs(3));
+    let before = pulls(&bench).len();
+    for _ in 0..9 {
+        let (pull, request) = bench.expect_pull();
+        assert_eq!((pull.to.host(), request.offset.0), ("10.0.0.21", 15_619));
+        bench.answer(&pull, &moved(0, 7358));
+        assert!(bench.outstanding(PULL).is_empty(), "not at full speed");
+        let hold = bench.queue(0).and_then(|queue| queue.hold);
+        assert_eq!(hold, Some(HoldReason::OffsetDoubted), "visible");
+        bench.sleep(secs(1));
+    }
+    assert_eq!(pulls(&bench).len(), before + 10 - 1);
+    bench.set_addresses("a", &[(0, master), (1, slave)]);
+    bench.sleep(secs(6));
+    for pull in bench.drop_requests(PULL) {
+        bench.answer(&pull, &moved(0, 7358));
+    }
+    bench.sleep(secs(2));
+    let (pull, request) = bench.expect_pull();
+    assert_eq!((pull.to.host(), request.offset.0), ("10.0.0.1", 15_619));
+    bench.nothing(&pull, PullStatus::NotFound, 15_620);
+    bench.sleep(secs(60));
+    assert!(
+        pulls(&bench).iter().all(|offset| *offset >= 15_619),
+        "{:?}",
+        pulls(&bench)
+    );
+    assert!(!commits(&bench).is_empty());
+    assert!(
+        commits(&bench).iter().all(|offset| *offset >= 15_619),
+        "{:?}",
+        commits(&bench)
+    );
+    let doubts = |kind: &NoticeKind| matches!(kind, NoticeKind::OffsetIllegal { to, why: OffsetTrouble::Unconfirmed, .. } if to.0 == 15_619);
+    assert!(bench.count_notices(doubts) >= 1);
+}
+
+/// The frame of an answer, as a broker of this version sends it.
+fn answered_by<A: Answer>(version: i32, asked: &Asked, answer: &A) -> Bytes {
+    let command = Command {
+        code: answer.code().0,
+        language: Language::Java,
+        version,
+        opaque: asked.opaque,
+        flag: FLAG_RESPONSE,
+        remark: None,
+        ext: answer,
+        body: &[],
+    };
+    command.encode(HeaderForm::Json).expect("a small answer")
+}
+
+/// The question for the stored offset of a new group that is to start so.
+fn asking_stored(start_at: StartAt, like_java: bool) -> (Bench, Asked) {
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+        group.set_start_at(start_at).set_latest_like_java(like_java);
+    });
+    bench.withhold(QUERY);
+    bench.settle();
+    let asked = bench.expect_request(QUERY);
+    (bench, asked)
+}
+
+#[test]
+fn of_25_the_latest_is_asked_for_and_a_broker_that_says_0_has_decided() {
+    const OF_4_9_8: i32 = 409;
+    const OF_5_0_0: i32 = 413;
+    // A broker that can say "none" says so.
+    let (mut bench, asked) = asking_stored(StartAt::Latest, false);
+    assert_eq!(
+        asked.request::<QueryOffsetRequest>().set_zero_if_not_found,
+        Some(false)
+    );
+    bench.answer(&asked, &StoredOffset(None));
+    let end = bench.expect_request(RequestCode::GET_MAX_OFFSET);
+    bench.answer(
+        &end,
+        &OffsetAnswer {
+            offset: QueueOffset(500),
+        },
+    );
+    assert_eq!((pulls(&bench), committed(&bench)), (vec![500], Some(500)));
+    let time = StartAt::Time(WallTime::from_unix_millis(7));
+    for (start_at, like_java, version, told) in [
+        (StartAt::Latest, false, OF_4_9_8, 1),
+        (time, false, OF_4_9_8, 1),
+        (StartAt::Latest, false, OF_5_0_0, 0),
+        (StartAt::Latest, true, OF_4_9_8, 0),
+        (StartAt::Earliest, false, OF_4_9_8, 0),
+    ] {
+        let (mut bench, asked) = asking_stored(start_at, like_java);
+        let flag = asked.request::<QueryOffsetRequest>().set_zero_if_not_found;
+        assert_eq!(flag, (!like_java).then_some(false));
+        let zero = StoredOffset(Some(QueueOffset(0)));
+        bench.receive(asked.link.conn, answered_by(version, &asked, &zero));
+        bench.sleep(secs(10));
+        assert_eq!(pulls(&bench), [0], "{start_at:?} of {version}");
+        assert_eq!(bench.sent(QUERY).len(), 1, "not again and again");
+        let decided = |kind: &NoticeKind| matches!(kind, NoticeKind::StartDecidedByBroker { offset, .. } if offset.0 == 0);
+        assert_eq!(bench.count_notices(decided), told, "{start_at:?} of {version}");
+    }
+    // Another number is nobody's invention.
+    let (mut bench, asked) = asking_stored(StartAt::Latest, false);
+    bench.receive(
+        asked.link.conn,
+        answered_by(OF_4_9_8, &asked, &StoredOffset(Some(QueueOffset(7)))),
+    );
+    assert_eq!(
+        bench.count_notices(|kind| matches!(kind, NoticeKind::StartDecidedByBroker { .. })),
+        0
+    );
+}
+
+#[test]
+fn of_34_a_live_member_knows_better_than_a_broker_with_older_offsets() {
+    // Before the route forgets the broker, the queue stays ours; later it is lost, to nobody.
+    for away in [ms(100), secs(5), secs(300)] {
+        let mut w = World::new()
+            .topic("T", &[("a", 1)])
+            .stored("T", "a", 0, 50)
+            .member("c1", |setup| {
+                setup.subscribe("T", "*");
+            });
+        let queue = queue("T", "a", 0);
+        w.run_for(secs(20));
+        assert_eq!(w.stored_offset("G", &queue), Some(50));
+        w.kill("a");
+        w.rewind_offsets("a", 50);
+        w.run_for(away);
+        assert_eq!(w.stored_offset("G", &queue), Some(0), "an older file");
+        w.revive("a");
+        w.run_for(secs(40));
+        w.produce("T", "a", 0, 5);
+        w.run_for(secs(6));
+        assert_eq!(
+            w.offsets("c1", &queue),
+            (0..55).collect::<Vec<_>>(),
+            "after {away:?}"
+        );
+        assert_eq!(w.stored_offset("G", &queue), Some(55));
+        w.assert_story();
+    }
+}
+
+#[test]
+fn tm_05_a_clock_that_is_minutes_off_costs_no_message() {
+    const TEN_MINUTES: i64 = 10 * 60 * 1000;
+    for start_at in [StartAt::Earliest, StartAt::Latest] {
+        for off in [-TEN_MINUTES, TEN_MINUTES] {
+            let mut w = World::new().topic("T", &[("a", 1)]).member("c1", |setup| {
+                setup.subscribe("T", "*");
+                setup.config().set_start_at(start_at);
+            });
+            let wall = ORIGIN.as_unix_millis() + off;
+            w.tell("c1", AppEvent::Clock(WallTime::from_unix_millis(wall)));
+            w.run_for(secs(5));
+            w.produce("T", "a", 0, 10);
+            w.run_for(secs(6));
+            let queue = queue("T", "a", 0);
+            assert_eq!(
+                w.offsets("c1", &queue),
+                (0..10).collect::<Vec<_>>(),
+                "{start_at:?}, {off} ms off"
+            );
+            assert_eq!(w.stored_offset("G", &queue), Some(10));
+            w.assert_story();
         }
     }
 }

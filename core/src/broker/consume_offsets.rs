@@ -217,6 +217,15 @@ impl ConsumeOffsets {
         });
     }
 
+    /// Every offset falls by this much, but not below 0: older ones are on the disk.
+    pub(crate) fn rewind(&mut self, by: u64) {
+        let by = i64::try_from(by).unwrap_or(i64::MAX);
+        self.keep(|position| {
+            let committed = position.committed?.0;
+            Some(QueueOffset(committed.saturating_sub(by).max(committed.min(0))))
+        });
+    }
+
     /// Keeps of each position this offset only.
     fn keep(&mut self, on_disk: impl Fn(&Position) -> Option<QueueOffset>) {
         self.len = 0;
@@ -420,6 +429,25 @@ mod tests {
         bench.commit(7, 8);
         bench.offsets.crash(secs(8));
         assert_eq!(bench.query(), Some(7), "it was on disk before the next tick");
+    }
+
+    #[test]
+    fn older_offsets_are_lower_and_no_less_than_0() {
+        for (stored, by, left) in [
+            (7, 3, Some(4)),
+            (7, 8, Some(0)),
+            (7, u64::MAX, Some(0)),
+            (-1, 3, None),
+        ] {
+            let mut offsets = Bench::new();
+            offsets.update(1, stored);
+            offsets.offsets.rewind(by);
+            assert_eq!(offsets.query(), left, "{stored} - {by}");
+        }
+        let mut offsets = Bench::new();
+        offsets.reset(1, 7);
+        offsets.offsets.rewind(2);
+        assert_eq!((offsets.query(), offsets.take_reset()), (Some(5), None));
     }
 
     #[test]

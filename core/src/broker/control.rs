@@ -58,6 +58,18 @@ impl BrokerState {
             Control::Notify { broker, group } => {
                 self.at_master(&broker, |master| master.notify(&group));
             }
+            Control::ResetOffset { group, queue, offset } => {
+                let broker = queue.broker.clone();
+                // Without room for it nothing is reset.
+                self.at_master(&broker, |master| {
+                    let _done = master.reset_to(&group, &queue, offset);
+                });
+            }
+            Control::RewindOffsets { broker, by } => {
+                if let Some(broker) = self.broker(&broker) {
+                    self.disks[broker].offsets.rewind(by);
+                }
+            }
             Control::ExpireLocks(broker) => {
                 self.at_master(&broker, |master| master.replica.locks.expire_all());
             }

@@ -121,6 +121,24 @@ pub enum Control {
         /// The group.
         group: ConsumerGroup,
     },
+    /// Sets where a group continues in a queue, as the operator's request does (222): its members are told with
+    /// their next pull.
+    ResetOffset {
+        /// Whose.
+        group: ConsumerGroup,
+        /// Of which queue.
+        queue: MessageQueue,
+        /// Where to continue.
+        offset: QueueOffset,
+    },
+    /// Takes every stored offset of a broker back by this much, but not below 0, as when an older file of offsets
+    /// is restored. It counts as flushed.
+    RewindOffsets {
+        /// The broker.
+        broker: BrokerName,
+        /// By how many messages.
+        by: u64,
+    },
     /// Lets all queue locks of a broker expire.
     ExpireLocks(BrokerName),
     /// Closes a connection.

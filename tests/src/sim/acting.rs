@@ -236,7 +236,9 @@ impl World {
         let asked = state.pending.iter().position(|(of, _)| *of == opaque);
         if let Some(index) = asked {
             let (_, asked) = state.pending.swap_remove(index);
-            let answer = observe::answer(&header, &frame.body, asked);
+            let node = self.network.link(link).node;
+            let by_slave = matches!(self.nodes.get(node).replica, Some((_, id)) if id != 0);
+            let answer = observe::answer(&header, &frame.body, asked, by_slave);
             self.deed_about(member, asked.group(), Deed::Answered { conn, opaque, answer });
         }
     }

@@ -62,6 +62,12 @@ pub enum Fault {
     Notify(BrokerName, ConsumerGroup),
     /// Slaves of a broker are this far behind.
     Lag(BrokerName, Duration),
+    /// A topic is deleted everywhere; [`Fault::Queues`] makes it again.
+    Delete(Topic),
+    /// An operator resets a group in every queue of a topic, to so many thousandths of what is there.
+    Reset(ConsumerGroup, Topic, u64),
+    /// A broker's offsets of all groups are those of an older file: so many messages lower.
+    Rewind(BrokerName, u64),
     /// All queue locks of a broker expire.
     ExpireLocks(BrokerName),
     /// The brokers' wall clock jumps.
@@ -91,6 +97,9 @@ impl Fault {
             | Self::Freeze(_, true)
             | Self::Notify(..)
             | Self::Lag(..)
+            | Self::Delete(_)
+            | Self::Reset(..)
+            | Self::Rewind(..)
             | Self::ExpireLocks(_)
             | Self::BrokerClock(_)
             | Self::Clock(..)
@@ -128,6 +137,12 @@ impl Fault {
             Self::Lag(broker, lag) => world.control(Control::ReplicationLag {
                 broker: broker.clone(),
                 lag: *lag,
+            }),
+            Self::Delete(topic) => world.delete_topic(topic),
+            Self::Reset(group, topic, per_mille) => world.reset(group, topic, *per_mille),
+            Self::Rewind(broker, by) => world.control(Control::RewindOffsets {
+                broker: broker.clone(),
+                by: *by,
             }),
             Self::ExpireLocks(broker) => world.control(Control::ExpireLocks(broker.clone())),
             Self::BrokerClock(millis) => world.control(Control::ClockJump(*millis)),

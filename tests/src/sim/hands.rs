@@ -8,7 +8,7 @@ use rocketmq_consumer_core::broker::event::{BrokerEvent, Control, NewMessage, Se
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
 use rocketmq_consumer_core::consumer::ConsumerState;
 use rocketmq_consumer_core::event::{AppEvent, NetCause, NetEvent};
-use rocketmq_consumer_core::ids::{BrokerName, MessageQueue};
+use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, QueueOffset, Topic};
 use rocketmq_consumer_core::step::Seed;
 use rocketmq_consumer_core::time::{Instant, WallTime};
 use rocketmq_consumer_core::wire::subscription::Subscription;
@@ -297,6 +297,36 @@ impl World {
     }
 
     /// Creates a topic or changes it, on one broker or on all.
+    /// An operator resets a group in every queue of a topic. What lies below is nobody's any more.
+    pub(crate) fn reset(&mut self, group: &ConsumerGroup, topic: &Topic, per_mille: u64) {
+        let queues = self.topics.queues().filter(|queue| &queue.topic == topic);
+        let queues: Vec<MessageQueue> = queues.collect();
+        let number = self.names.group(group.as_str());
+        for queue in queues {
+            let end = u64::try_from(self.cluster.max_offset(&queue).0).unwrap_or(0);
+            let offset = QueueOffset(i64::try_from(end * per_mille / 1000).unwrap_or(i64::MAX));
+            self.ledger.skip(number, self.names.of_queue(&queue), offset.0);
+            self.control(Control::ResetOffset {
+                group: group.clone(),
+                queue,
+                offset,
+            });
+        }
+    }
+
+    /// A topic is deleted, with its messages and all groups' progress in it.
+    pub(crate) fn delete_topic(&mut self, topic: &Topic) {
+        let queues = self.topics.queues().filter(|queue| &queue.topic == topic);
+        let queues: Vec<MessageQueue> = queues.collect();
+        for queue in queues {
+            self.ledger.forget_queue(self.names.of_queue(&queue));
+        }
+        self.ledger.forget_topic(topic.as_str());
+        self.topics.remove(topic);
+        self.show(What::Fault(Upheaval::QueuesChanged));
+        self.control(Control::DeleteTopic(topic.clone()));
+    }
+
     pub(crate) fn put_topic(&mut self, on: Option<&BrokerName>, topic: TopicConfig) {
         self.topics.put(on, &topic);
         let queues: Vec<MessageQueue> = self.topics.queues().collect();

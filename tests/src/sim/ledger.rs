@@ -30,6 +30,8 @@ struct Origin {
 struct Book {
     subscriptions: Vec<Subscription>,
     finished: Vec<bool>,
+    /// An operator has set the group beyond them, or has deleted them.
+    skipped: Vec<bool>,
     left: usize,
 }
 
@@ -109,15 +111,61 @@ impl Ledger {
         }
     }
 
+    /// An operator has told a group not to read what lies below an offset.
+    pub(crate) fn skip(&mut self, group: GroupNo, queue: QueueNo, below: i64) {
+        for offset in 0..below {
+            let Some(origin) = self.origin(queue, offset) else {
+                continue;
+            };
+            self.skip_one(group, origin);
+        }
+    }
+
+    fn skip_one(&mut self, group: GroupNo, origin: u32) {
+        let wanted = self.wants(group, origin);
+        let book = self.book(group);
+        let index = origin as usize;
+        if book.skipped.len() <= index {
+            book.skipped.resize(index + 1, false);
+        }
+        let is_left = wanted && book.finished.get(index) != Some(&true);
+        book.skipped[index] = true;
+        if is_left {
+            book.left -= 1;
+        }
+    }
+
+    /// Nobody can read any more what a topic had.
+    pub(crate) fn forget_topic(&mut self, topic: &str) {
+        let all = (0_u32..).zip(&self.messages);
+        let gone: Vec<u32> = all
+            .filter(|(_, message)| message.topic == topic)
+            .map(|(origin, _)| origin)
+            .collect();
+        for group in (0..).map(GroupNo).take(self.groups.len()) {
+            for origin in &gone {
+                self.skip_one(group, *origin);
+            }
+        }
+    }
+
+    /// A queue is empty, and its next message has offset 0 again.
+    pub(crate) fn forget_queue(&mut self, queue: QueueNo) {
+        if let Some(offsets) = self.stored.get_mut(queue.0 as usize) {
+            offsets.clear();
+        }
+    }
+
     pub(crate) fn origin(&self, queue: QueueNo, offset: i64) -> Option<u32> {
         let offsets = self.stored.get(queue.0 as usize)?;
         offsets.get(usize::try_from(offset).ok()?).copied().flatten()
     }
 
-    /// Whether a member of the group subscribes to this message.
+    /// Whether a member of the group subscribes to this message, and no operator has told it not to read it.
     pub(crate) fn wants(&self, group: GroupNo, origin: u32) -> bool {
         let book = self.groups.get(group.0 as usize);
         let message = self.messages.get(origin as usize);
+        let book = book.filter(|book| book.skipped.get(origin as usize) != Some(&true));
         book.zip(message).is_some_and(|(book, message)| {
             let of_topic = |subscription: &&Subscription| subscription.topic.as_str() == message.topic;
             let mut subscriptions = book.subscriptions.iter().filter(of_topic);
@@ -188,6 +236,40 @@ mod tests {
         ledger.finish(GROUP, again);
         ledger.finish(GROUP, again);
         assert_eq!(ledger.left(), 0);
+    }
+
+    #[test]
+    fn what_an_operator_skips_is_not_left() {
+        let mut ledger = ledger("*");
+        for offset in 0..4 {
+            let body = Bytes::from(offset.to_string());
+            ledger.stored(QueueNo(0), offset, "orders", body, None);
+        }
+        ledger.finish(GROUP, 0);
+        ledger.skip(GROUP, QueueNo(0), 2);
+        ledger.skip(GROUP, QueueNo(0), 2);
+        ledger.skip(GROUP, QueueNo(1), 9);
+        assert_eq!(ledger.left(), 2);
+        ledger.finish(GROUP, 1);
+        assert_eq!(
+            (ledger.left(), ledger.wants(GROUP, 1), ledger.wants(GROUP, 2)),
+            (2, false, true)
+        );
+    }
+
+    #[test]
+    fn what_was_deleted_is_not_left_and_its_place_is_free() {
+        let mut ledger = ledger("*");
+        for offset in 0..2 {
+            let body = Bytes::from(offset.to_string());
+            ledger.stored(QueueNo(0), offset, "orders", body, None);
+        }
+        ledger.finish(GROUP, 0);
+        ledger.forget_queue(QueueNo(0));
+        ledger.forget_topic("orders");
+        assert_eq!((ledger.left(), ledger.origin(QueueNo(0), 0)), (0, None));
+        let new = ledger.stored(QueueNo(0), 0, "orders", Bytes::from_static(b"new"), None);
+        assert_eq!((ledger.left(), ledger.origin(QueueNo(0), 0)), (1, Some(new)));
     }
 
     #[test]

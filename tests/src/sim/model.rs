@@ -5,7 +5,9 @@
 //!
 //! | the machine | has to |
 //! |---|---|
-//! | owns a queue | start where an answer of this very step says: "unknown" is not a position |
+//! | owns a queue | start where an answer of this very step says: "unknown" is not a position; never lower than it |
+//! | | says, and higher only up to what it had itself finished when it last owned the queue |
+//! | is told to go on elsewhere | do what its policy says, and nothing on a slave's word |
 //! | pulls | ask for the offset the last answer told |
 //! | delivers | what was fetched, each attempt once |
 //! | commits, or carries an offset with a pull | name the lowest unfinished offset, exactly |
@@ -26,6 +28,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use rocketmq_consumer_core::config::IllegalOffsetPolicy;
 use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::{ConsumeId, Epoch, MessageQueue, PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::message::{Batch, Outcome};
@@ -81,8 +84,8 @@ enum Position {
     NoneStored(QueueNo),
     /// Some question where to start was answered.
     Start,
-    /// The broker moved it: to its word, or not so far when it ends before what was asked for, since that decides
-    /// nothing about what is unfinished.
+    /// The broker moved it: as far as the policy says, or not so far when it ends before what was asked for, since
+    /// that decides nothing about what is unfinished.
     Moved {
         queue: QueueNo,
         least: QueueOffset,
@@ -97,6 +100,8 @@ pub(in crate::sim) struct RefConsumer {
     questions: Requests<Question>,
     wanted: BTreeMap<Life, Vec<Subscription>>,
     positions: Vec<Position>,
+    /// Where lives left queues: everything below was finished.
+    left: BTreeMap<(Life, QueueNo), QueueOffset>,
     /// Whether the step began with a link that stands: what waited for it may be older than now.
     connected: bool,
     /// When a member last met what may keep it from committing.
@@ -131,8 +136,19 @@ impl RefConsumer {
                     status,
                     next,
                     records,
+                    bounds,
+                    reset,
+                    by_slave,
                 },
-            ) => self.pulled(life, pull, (*status, *next, records), view),
+            ) => {
+                let to = Word {
+                    to: *next,
+                    bounds: *bounds,
+                    reset: *reset,
+                    by_slave: *by_slave,
+                };
+                self.pulled(life, pull, (*status, to, records), view);
+            }
             (Question::Stored(queue), Answer::Offset(Some(offset))) => {
                 self.positions.push(Position::Stored(queue, *offset));
             }
@@ -167,9 +183,11 @@ impl RefConsumer {
         &mut self,
         life: Life,
         pull: PullOut,
-        (status, next, records): (PullStatus, QueueOffset, &Bytes),
+        (status, word, records): (PullStatus, Word, &Bytes),
         view: &dyn View,
     ) {
+        let next = word.to;
+        let policy = *view.config(life).illegal_offset();
         let alive = self.tenures.alive(life).copied();
         // Given up already, or nobody's any more.
         if alive.is_none_or(|alive| alive.woken_at >= pull.until || alive.leaving.is_some()) {
@@ -181,8 +199,7 @@ impl RefConsumer {
         let book = &mut tenure.data;
         if tenure.epoch != pull.epoch || book.serial != pull.serial || next < pull.asked {
             if status == PullStatus::OffsetMoved && tenure.epoch == pull.epoch {
-                let moved = moved(pull.queue, book, next);
-                self.positions.push(moved);
+                self.positions.extend(word.position(pull, book, policy));
             }
             return;
         }
@@ -200,8 +217,7 @@ impl RefConsumer {
             }
             PullStatus::NotFound | PullStatus::RetryImmediately => book.next = next,
             PullStatus::OffsetMoved => {
-                let moved = moved(pull.queue, book, next);
-                self.positions.push(moved);
+                self.positions.extend(word.position(pull, book, policy));
             }
         }
     }
@@ -237,8 +253,12 @@ impl RefConsumer {
         name: &MessageQueue,
     ) -> Result<(), Broken> {
         let positions = &self.positions;
+        let tenures = self.tenures.of(life, queue).iter();
+        let given_back = tenures.filter_map(|tenure| tenure.revoked_at.map(|_| tenure.data.lowest().1));
+        let left = self.left.get(&(life, queue)).copied().into_iter();
+        let left = left.chain(given_back).max().unwrap_or(QueueOffset(0));
         let fits = positions.iter().any(|position| match *position {
-            Position::Stored(of, offset) => of == queue && offset == from,
+            Position::Stored(of, offset) => of == queue && offset <= from && (offset == from || from <= left),
             Position::Moved { queue: of, least, to } => of == queue && (least..=to).contains(&from),
             Position::NoneStored(of) => of == queue,
             Position::Start => true,
@@ -478,6 +498,10 @@ impl Invariant for RefConsumer {
         }
         if let Deed::Revoked { queue, epoch, .. } = deed {
             self.given_up(seen.at, life, (queue, epoch), view)?;
+            let mut tenures = self.tenures.of(life, queue).iter();
+            if let Some(tenure) = tenures.find(|tenure| tenure.epoch == epoch) {
+                self.left.insert((life, queue), tenure.data.lowest().1);
+            }
         }
         self.tenures.see(seen.at, life, &deed);
         if let Deed::Begun { kind: Kind::Ours, .. } = deed {
@@ -526,10 +550,33 @@ impl Invariant for RefConsumer {
     }
 }
 
-/// Where a moved queue may go on.
-fn moved(queue: QueueNo, book: &Book, to: QueueOffset) -> Position {
-    let least = book.lowest().0.min(to);
-    Position::Moved { queue, least, to }
+/// What a broker says about where to go on.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    to: QueueOffset,
+    bounds: (QueueOffset, QueueOffset),
+    reset: bool,
+    by_slave: bool,
+}
+
+impl Word {
+    /// Where the queue may go on for it, without another question.
+    fn position(self, pull: PullOut, book: &Book, policy: IllegalOffsetPolicy) -> Option<Position> {
+        let (min, max) = self.bounds;
+        let is_legal = self.reset || (min..=max).contains(&pull.asked);
+        let to = match policy {
+            _ if self.by_slave => return None,
+            _ if is_legal => self.to,
+            IllegalOffsetPolicy::Hold => return None,
+            IllegalOffsetPolicy::Earliest => min,
+            IllegalOffsetPolicy::Latest => max,
+            _ => self.to,
+        };
+        let ends_below = !is_legal && pull.asked > max;
+        let least = if ends_below { book.lowest().0.min(to) } else { to };
+        let queue = pull.queue;
+        Some(Position::Moved { queue, least, to })
+    }
 }
 
 /// How long an obstacle that was met before a member leaves may still be one: a broker that is down is dialled

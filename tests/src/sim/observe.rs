@@ -86,7 +86,7 @@ fn ask(names: &mut Names, broker: &str, code: RequestCode, ext: &ExtFields<'_>) 
 }
 
 /// Reads an answer to what was asked.
-pub(crate) fn answer<'a>(header: &Header<'_>, body: &'a Bytes, asked: Ask) -> Answer<'a> {
+pub(crate) fn answer<'a>(header: &Header<'_>, body: &'a Bytes, asked: Ask, by_slave: bool) -> Answer<'a> {
     let code = ResponseCode(header.code);
     match asked {
         Ask::Pull { .. } => match PullAnswer::decode(header, body) {
@@ -94,6 +94,12 @@ pub(crate) fn answer<'a>(header: &Header<'_>, body: &'a Bytes, asked: Ask) -> An
                 status: pulled.status,
                 next: pulled.next_begin_offset,
                 records: body,
+                bounds: (
+                    pulled.min_offset.unwrap_or(QueueOffset(0)),
+                    pulled.max_offset.unwrap_or(QueueOffset(i64::MAX)),
+                ),
+                reset: pulled.reset,
+                by_slave,
             },
             Err(_) => Answer::Refused(code),
         },

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rocketmq_consumer_core::broker::config::{ClusterConfig, TopicConfig};
 use rocketmq_consumer_core::broker::rule::{Effect, Nth, Rule};
-use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
+use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, IllegalOffsetPolicy, StartAt};
 use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, PeerAddr, Topic};
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
@@ -328,6 +328,14 @@ impl Painter {
             let times = u32::try_from(self.dice.number(0..3)).unwrap_or(0);
             group.set_max_reconsume(times);
         }
+        let policies = [
+            IllegalOffsetPolicy::Resume,
+            IllegalOffsetPolicy::Follow,
+            IllegalOffsetPolicy::Earliest,
+            IllegalOffsetPolicy::Latest,
+            IllegalOffsetPolicy::Hold,
+        ];
+        group.set_illegal_offset(*self.dice.pick(&policies));
         group
     }
 
@@ -521,6 +529,27 @@ impl Painter {
                 let lasts = self.dice.time(secs(1)..secs(60));
                 self.add(at, Fault::Handlers(member, bad));
                 self.add(at + lasts, Fault::Handlers(member, good));
+            }
+            Trouble::Reset => {
+                let topic = self.dice.pick(&self.cluster.topics).name.clone();
+                let group = self.members[member.0 as usize].group.group().clone();
+                let per_mille = self.dice.number(0..1001);
+                self.add(at, Fault::Reset(group, topic, per_mille));
+            }
+            Trouble::OldOffsets => {
+                let master = self.node(|replica| replica == Some(0));
+                let (name, by) = (self.broker_of(master), self.dice.number(1..200));
+                let killed = self.dice.chance(50);
+                let down = Fault::Down {
+                    node: master,
+                    killed,
+                    silent: false,
+                };
+                self.allowances.offsets_lost = true;
+                self.add(at, down);
+                self.add(at + ms(50), Fault::Rewind(name, by));
+                let away = self.dice.time(ms(100)..secs(60));
+                self.add(at + away, Fault::Up(master));
             }
             // They are drawn with the members.
             Trouble::Java | Trouble::Twins | Trouble::Subscriptions | Trouble::Groups => {}

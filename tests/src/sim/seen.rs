@@ -318,6 +318,12 @@ pub enum Answer<'a> {
         next: QueueOffset,
         /// The records, as `wire::stored` reads them; empty unless `Found`.
         records: &'a Bytes,
+        /// The lowest and the next offset of the queue, as the answer tells them.
+        bounds: (QueueOffset, QueueOffset),
+        /// Whether an operator's reset is told.
+        reset: bool,
+        /// Whether a slave says all that.
+        by_slave: bool,
     },
     /// To a question for an offset.
     Offset(Option<QueueOffset>),

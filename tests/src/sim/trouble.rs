@@ -49,11 +49,15 @@ pub enum Trouble {
     Subscriptions,
     /// Clients hold a second group, which leaves and comes back on its own.
     Groups,
+    /// An operator resets a group.
+    Reset,
+    /// A broker comes back with offsets of an older file.
+    OldOffsets,
 }
 
 impl Trouble {
     /// Every kind.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Disconnect,
         Self::Cut,
         Self::Weather,
@@ -75,6 +79,8 @@ impl Trouble {
         Self::Twins,
         Self::Subscriptions,
         Self::Groups,
+        Self::Reset,
+        Self::OldOffsets,
     ];
 
     /// Its name, as a command line has it.
@@ -102,6 +108,8 @@ impl Trouble {
             Self::Twins => "twins",
             Self::Subscriptions => "subscriptions",
             Self::Groups => "groups",
+            Self::Reset => "resets",
+            Self::OldOffsets => "old-offsets",
         }
     }
 
@@ -125,7 +133,9 @@ impl Trouble {
             | Self::Queues
             | Self::StaleRoutes
             | Self::Clocks
-            | Self::Handlers => true,
+            | Self::Handlers
+            | Self::Reset
+            | Self::OldOffsets => true,
         }
     }
 

@@ -50,6 +50,11 @@ impl Topics {
         }
     }
 
+    /// A topic was deleted everywhere.
+    pub(crate) fn remove(&mut self, topic: &Topic) {
+        self.read_queues.retain(|(name, _), _| name != topic);
+    }
+
     /// The queues that can be read now.
     pub(crate) fn queues(&self) -> impl Iterator<Item = MessageQueue> + '_ {
         self.read_queues.iter().flat_map(|((topic, broker), queues)| {

@@ -123,6 +123,21 @@ impl World {
         self.peer.revive(self.now, name);
     }
 
+    /// All offsets of a broker are this much lower: an older file of them was restored.
+    pub fn rewind_offsets(&mut self, broker: &str, by: u64) {
+        self.peer.rewind_offsets(self.now, broker, by);
+    }
+
+    /// A topic is deleted everywhere, with its messages and everybody's progress in it.
+    pub fn delete_topic(&mut self, topic: &str) {
+        self.peer.delete_topic(self.now, topic);
+    }
+
+    /// A topic is made again, or changed.
+    pub fn put_topic(&mut self, topic: &str, queues: &[(&str, u32)]) {
+        self.peer.add_topic(self.now, &topic.into(), queues);
+    }
+
     /// A broker runs again, at another address.
     pub fn revive_at(&mut self, broker: &str, addr: PeerAddr) {
         self.peer.relocate(self.now, broker, addr);

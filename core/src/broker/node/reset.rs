@@ -14,7 +14,7 @@ use super::groups::no_group;
 use super::offsets::no_topic;
 use super::serve::Asked;
 use super::stats::queues;
-use crate::ids::{QueueId, QueueOffset};
+use crate::ids::{ConsumerGroup, MessageQueue, QueueId, QueueOffset};
 use crate::wire::code::ResponseCode;
 use crate::wire::request::operator::{OffsetTable, ResetOffsetRequest};
 use crate::wire::request::reset::{OperatorResetRequest, ResetOffsets};
@@ -64,20 +64,32 @@ impl Serving<'_> {
             return Err(failed("No queues to reset.".into()));
         }
         for (queue, offset) in &targets {
-            let done = self
-                .disk
-                .offsets
-                .reset(self.cx.now, &request.group, (topic, queue.id), *offset);
-            if done == Commit::Full {
+            if self.reset_to(&request.group, queue, *offset) == Commit::Full {
                 return Err(failed("this broker has no room for more offsets".into()));
             }
-            self.cx.seen.note(|| Observation::Reset {
-                group: request.group.clone(),
-                queue: queue.clone(),
-                offset: *offset,
-            });
         }
         Ok(targets)
+    }
+
+    /// Stores where a group is to continue in a queue.
+    pub(in crate::broker) fn reset_to(
+        &mut self,
+        group: &ConsumerGroup,
+        queue: &MessageQueue,
+        offset: QueueOffset,
+    ) -> Commit {
+        let done = self
+            .disk
+            .offsets
+            .reset(self.cx.now, group, (&queue.topic, queue.id), offset);
+        if done != Commit::Full {
+            self.cx.seen.note(|| Observation::Reset {
+                group: group.clone(),
+                queue: queue.clone(),
+                offset,
+            });
+        }
+        done
     }
 
     fn target(&self, request: &OperatorResetRequest, queue: QueueId) -> Result<QueueOffset, Refusal> {

@@ -111,6 +111,15 @@ impl World {
     }
 }
 
+/// Whose word it is that an offset moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sim) enum Mover {
+    Master,
+    Slave,
+    /// A master's that tells of an operator's reset.
+    Reset,
+}
+
 impl View for World {
     fn queue(&self, queue: QueueNo) -> &MessageQueue {
         if queue == QUEUE {
@@ -428,6 +437,9 @@ impl<I: Invariant + Debug> Bench<I> {
             status: PullStatus::Found,
             next: QueueOffset(offsets.end),
             records: &records,
+            bounds: (QueueOffset(0), QueueOffset(i64::MAX)),
+            reset: false,
+            by_slave: false,
         };
         self.answer(self.pulls[nth], answer)
     }
@@ -439,6 +451,23 @@ impl<I: Invariant + Debug> Bench<I> {
             status,
             next: QueueOffset(next),
             records: &Bytes::new(),
+            bounds: (QueueOffset(0), QueueOffset(i64::MAX)),
+            reset: false,
+            by_slave: false,
+        };
+        self.answer(*self.pulls.last().unwrap(), answer)
+    }
+
+    /// The last pull is answered with an offset to go on at (code 21).
+    #[track_caller]
+    pub(in crate::sim) fn moved(&mut self, to: i64, (min, max): (i64, i64), word: Mover) -> &mut Self {
+        let answer = Answer::Pulled {
+            status: PullStatus::OffsetMoved,
+            next: QueueOffset(to),
+            records: &Bytes::new(),
+            bounds: (QueueOffset(min), QueueOffset(max)),
+            reset: word == Mover::Reset,
+            by_slave: word == Mover::Slave,
         };
         self.answer(*self.pulls.last().unwrap(), answer)
     }

@@ -1,4 +1,4 @@
-use super::super::invariants::bench::{Bench, QUEUE, retry};
+use super::super::invariants::bench::{Bench, Mover, QUEUE, retry};
 use super::*;
 
 /// A member that owns the queue from 100 on and has been given 100 to 102.
@@ -43,21 +43,51 @@ fn a_queue_starts_where_an_answer_says() {
         .answer_last(Answer::Done)
         .assign(1, 5)
         .legal();
-    bench()
-        .pulled(PullStatus::OffsetMoved, 40)
-        .revoke(1)
-        .assign(2, 40)
-        .legal();
-    // Its end lies below what was asked for: nothing unfinished is left out.
-    let moved = || {
+    // What the member has finished itself it need not read again, and what others have finished it must not.
+    let left = || {
         let mut bench = bench();
-        bench.done(1, 100).pulled(PullStatus::OffsetMoved, 102).revoke(1);
+        bench.done(1, 100).done(1, 101).done(1, 102).revoke(1).query();
         bench
     };
-    moved().assign(2, 101).legal();
-    moved().assign(2, 102).legal();
-    moved().assign(2, 100).breaks("starts");
-    moved().assign(2, 103).breaks("starts");
+    left().stored(Some(90)).assign(2, 103).legal();
+    left().stored(Some(90)).assign(2, 104).breaks("starts");
+    left().stored(Some(200)).assign(2, 103).breaks("starts");
+}
+
+#[test]
+fn a_queue_that_is_moved_goes_on_where_the_policy_says() {
+    use IllegalOffsetPolicy as P;
+    // The pull asked from 103; 101 is not finished.
+    let moved = |policy, to, bounds, word| {
+        let mut bench = bench();
+        bench.world.config.set_illegal_offset(policy);
+        bench.done(1, 100).moved(to, bounds, word).revoke(1);
+        bench
+    };
+    for (policy, to, bounds, word, good, bad) in [
+        (P::Resume, 40, (0, 200), Mover::Master, [40, 40], 41),
+        (P::Hold, 40, (0, 50), Mover::Reset, [40, 40], 103),
+        (P::Resume, 150, (150, 200), Mover::Master, [150, 150], 200),
+        (P::Earliest, 150, (150, 200), Mover::Master, [150, 150], 200),
+        (P::Latest, 150, (150, 200), Mover::Master, [200, 200], 150),
+        // Its end lies below what was asked for: nothing unfinished is left out.
+        (P::Resume, 102, (0, 102), Mover::Master, [101, 102], 100),
+        (P::Follow, 102, (0, 102), Mover::Master, [101, 102], 103),
+        (P::Earliest, 102, (60, 102), Mover::Master, [60, 60], 101),
+    ] {
+        for good in good {
+            moved(policy, to, bounds, word).assign(2, good).legal();
+        }
+        moved(policy, to, bounds, word).assign(2, bad).breaks("starts");
+    }
+    for (policy, to, bounds, word) in [
+        (P::Resume, 102, (0, 102), Mover::Slave),
+        (P::Follow, 150, (150, 200), Mover::Slave),
+        (P::Hold, 102, (0, 102), Mover::Master),
+        (P::Hold, 150, (150, 200), Mover::Master),
+    ] {
+        moved(policy, to, bounds, word).assign(2, to).breaks("starts");
+    }
 }
 
 #[test]

@@ -64,6 +64,17 @@ impl Cluster {
         self.control(now, Control::Expire { queue, min });
     }
 
+    /// All offsets of a broker are this much lower: an older file of them was restored.
+    pub(in crate::world) fn rewind_offsets(&mut self, now: Instant, broker: &str, by: u64) {
+        let broker = broker.into();
+        self.control(now, Control::RewindOffsets { broker, by });
+    }
+
+    /// Deletes a topic everywhere.
+    pub(in crate::world) fn delete_topic(&mut self, now: Instant, topic: &str) {
+        self.control(now, Control::DeleteTopic(topic.into()));
+    }
+
     /// Ends the process behind a name: its connections break, what it had not written is lost.
     pub(in crate::world) fn kill(&mut self, now: Instant, name: &str) {
         let addr = self.addr(name);
