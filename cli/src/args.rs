@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use rocketmq_consumer_core::allocate::AllocateStrategy;
+use rocketmq_consumer_core::config::IllegalOffsetPolicy;
 use rocketmq_consumer_core::ids::{PeerAddr, PeerAddrError};
 use rocketmq_consumer_testing::sim::trouble::Troubles;
 
@@ -143,6 +144,10 @@ pub(crate) struct ConsumeArgs {
     /// How the group shares its queues: avg; all members must use the same [default: avg]
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<AllocateStrategy>,
+    /// Where to go on when a broker no longer has the next offset: resume, follow, earliest, latest or
+    /// hold [default: resume]
+    #[arg(long, value_name = "POLICY", value_parser = illegal_offset)]
+    pub(crate) illegal_offset: Option<IllegalOffsetPolicy>,
     /// This member's id, to be unique in the group [default: made from address, process and chance]
     #[arg(long, value_name = "ID", conflicts_with = "instance")]
     pub(crate) client_id: Option<String>,
@@ -482,6 +487,17 @@ fn seed_count(text: &str) -> Result<NonZeroU64, String> {
         .ok()
         .filter(|seeds: &NonZeroU64| seeds.get() <= MOST)
         .ok_or_else(|| format!("give a number of seeds from 1 to {MOST}"))
+}
+
+fn illegal_offset(text: &str) -> Result<IllegalOffsetPolicy, String> {
+    Ok(match text {
+        "resume" => IllegalOffsetPolicy::Resume,
+        "follow" => IllegalOffsetPolicy::Follow,
+        "earliest" => IllegalOffsetPolicy::Earliest,
+        "latest" => IllegalOffsetPolicy::Latest,
+        "hold" => IllegalOffsetPolicy::Hold,
+        _ => return Err("give resume, follow, earliest, latest or hold".into()),
+    })
 }
 
 fn record_count(text: &str) -> Result<NonZeroU64, String> {

@@ -72,6 +72,7 @@ impl Plan {
         }
         let from = args.from.or(file.from).unwrap_or_default();
         config.set_start_at(from.start_at(now_unix_ms));
+        config.set_illegal_offset(args.illegal_offset.unwrap_or_default());
         let has_command = args.exec.is_some();
         if args
             .exec
@@ -159,7 +160,7 @@ pub(crate) fn refuse(error: ConfigError) -> Failure {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use rocketmq_consumer_core::config::StartAt;
+    use rocketmq_consumer_core::config::{IllegalOffsetPolicy, StartAt};
 
     use super::*;
     use crate::args::{Cli, Command};
@@ -214,6 +215,8 @@ mod tests {
             "2",
             "--batch",
             "8",
+            "--illegal-offset",
+            "hold",
         ])
         .unwrap();
         let group = &plan.group;
@@ -229,6 +232,7 @@ mod tests {
             (plan.count, plan.fail_first, *group.start_at()),
             (Some(9), 2, StartAt::Earliest)
         );
+        assert_eq!(*group.illegal_offset(), IllegalOffsetPolicy::Hold);
         assert_eq!(plan.client_id, Some("me".into()));
         assert_eq!(
             *group.handler_batch(),

@@ -136,10 +136,12 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
                 bound(min),
                 bound(max)
             );
-            match why {
-                OffsetTrouble::Unconfirmed => (L::Debug, format!("{has}, it is said; asked again")),
-                _ if to == requested => (L::Error, format!("{has} and is held until somebody decides")),
-                _ => (L::Warn, format!("{has} and goes on at {to}")),
+            if *why == OffsetTrouble::Unconfirmed {
+                (L::Debug, format!("{has}, it is said; asked again"))
+            } else if to == requested {
+                (L::Error, format!("{has} and is held until somebody decides"))
+            } else {
+                (L::Warn, format!("{has} and goes on at {to}"))
             }
         }
         K::SubscriptionsDiffer { member, theirs, ours } => {
