@@ -354,3 +354,18 @@ fn a_busy_group_does_not_starve_the_other() {
         bench.report(&runs[0], Verdict::Handled(Outcome::Done));
     }
 }
+
+#[test]
+fn a_heartbeat_after_the_farewell_does_not_name_who_has_left() {
+    let mut bench = two_groups();
+    bench.withhold(FAREWELL);
+    bench.tell(stop("H", secs(0)));
+    assert_eq!(
+        (farewells(&bench).len(), stopped(&bench, "H")),
+        (1, 0),
+        "said, not confirmed"
+    );
+    let before = bench.sent(BEAT).len();
+    bench.tell(group("I", "T"));
+    assert_eq!(named(&bench, before), [["G", "I"]]);
+}
