@@ -350,7 +350,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) seeds: Option<NonZeroU64>,
     /// The kinds of faults that may be drawn: disconnect, cut, weather (network); stall, crash, leave
     /// (members); broker-crash, name-server, slaves (broker); lost-answers, late-answers, refusals
-    /// (answers); notifications, queues, routes, clock, handlers, java, twins, subscriptions; all; none
+    /// (answers); notifications, queues, permissions, joining, routes, clock, handlers, java, twins, subscriptions; all; none
     #[arg(long, value_name = "NAME,NAME…", default_value = "all")]
     pub(crate) faults: Troubles,
     /// How the distribution is written [default: table]

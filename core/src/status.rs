@@ -24,6 +24,8 @@ pub struct Status {
     pub groups: Vec<GroupStatus>,
     /// Counters of things that were ignored on purpose.
     pub counters: Counters,
+    /// Timers that are armed: some for each queue, link, topic and request, whatever has happened before.
+    pub timers: usize,
 }
 
 /// One link.

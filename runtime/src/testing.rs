@@ -422,5 +422,6 @@ pub(crate) fn empty_status() -> Status {
         topics: Vec::new(),
         groups: Vec::new(),
         counters: Counters::default(),
+        timers: 0,
     }
 }

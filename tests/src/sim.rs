@@ -58,6 +58,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rocketmq_consumer_core::broker::config::{ClusterConfig, TopicConfig};
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
+use rocketmq_consumer_core::consumer::ConsumerState;
 use rocketmq_consumer_core::ids::{MessageQueue, PeerAddr};
 use rocketmq_consumer_core::status::Status;
 use rocketmq_consumer_core::time::Instant;
@@ -223,6 +224,13 @@ impl Sim {
         let host = self.world.places[member.0 as usize].host.unwrap_or(member);
         let process = self.world.places[host.0 as usize].process.as_ref()?;
         self.world.facts().status(process.by_member(member)?.life)
+    }
+
+    /// The machine of a member of ours, to be looked at; `None` while it does not run.
+    #[must_use]
+    pub fn machine(&self, member: MemberId) -> Option<&ConsumerState> {
+        let process = self.world.places[member.0 as usize].process.as_ref()?;
+        process.machine.ours()
     }
 
     /// Kills a member's process; its connections are closed.

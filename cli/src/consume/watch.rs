@@ -169,6 +169,7 @@ mod tests {
             }],
             groups: Vec::new(),
             counters: Counters::default(),
+            timers: 0,
         }
     }
 

@@ -178,6 +178,7 @@ impl ConsumerState {
                 late_answers: rpc.late_answers,
                 ..self.ground.counters
             },
+            timers: self.ground.timers.len(),
         }
     }
 

@@ -48,6 +48,11 @@ impl<K: Ord + Clone> Timers<K> {
         }
     }
 
+    /// How many are armed.
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
     #[cfg(test)]
     pub(crate) fn deadline(&self, key: impl Into<K>) -> Option<Instant> {
         self.by_key.get(&key.into()).copied()

@@ -472,6 +472,7 @@ impl World {
     pub(crate) fn facts(&self) -> Facts<'_> {
         Facts {
             now: self.now,
+            nodes: &self.nodes,
             names: &self.names,
             ledger: &self.ledger,
             cluster: &self.cluster,

@@ -56,6 +56,8 @@ pub enum Fault {
     NoRules,
     /// A topic has so many queues on a broker.
     Queues(Topic, BrokerName, u32),
+    /// A topic may be read (4), written (2) or both on a broker.
+    Permission(Topic, BrokerName, i32),
     /// A name server goes on telling what it knows now, or tells the truth again.
     Freeze(NodeNo, bool),
     /// A broker says that a group changed, although it did not.
@@ -94,6 +96,7 @@ impl Fault {
             | Self::Down { .. }
             | Self::Rule(_)
             | Self::Queues(..)
+            | Self::Permission(..)
             | Self::Freeze(_, true)
             | Self::Notify(..)
             | Self::Lag(..)
@@ -124,6 +127,11 @@ impl Fault {
             Self::NoRules => world.control(Control::ClearRules),
             Self::Queues(topic, broker, queues) => {
                 world.put_topic(Some(broker), TopicConfig::new(topic.clone(), *queues));
+            }
+            Self::Permission(topic, broker, perm) => {
+                let mut config = TopicConfig::new(topic.clone(), world.topics.count(topic, broker));
+                config.perm = *perm;
+                world.put_topic(Some(broker), config);
             }
             Self::Freeze(node, frozen) => {
                 let name_server = world.nodes.get(*node).addr.clone();

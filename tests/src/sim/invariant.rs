@@ -5,11 +5,11 @@ use std::fmt;
 use std::rc::Rc;
 
 use rocketmq_consumer_core::config::GroupConfig;
-use rocketmq_consumer_core::ids::{ConsumerGroup, MessageQueue, QueueOffset};
+use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset};
 use rocketmq_consumer_core::status::Status;
 use rocketmq_consumer_core::time::Instant;
 
-use super::seen::{GroupNo, Life, QueueNo, Seen};
+use super::seen::{GroupNo, Life, NodeNo, QueueNo, Seen};
 
 /// One rule.
 ///
@@ -105,6 +105,12 @@ pub trait View {
 
     /// The next offset to be written.
     fn max_offset(&self, queue: QueueNo) -> QueueOffset;
+
+    /// Which replica of its broker a node is: 0 is the master. `None` for a name server.
+    fn replica(&self, node: NodeNo) -> Option<i64>;
+
+    /// The broker that has a replica at an address.
+    fn broker_at(&self, addr: &PeerAddr) -> Option<&BrokerName>;
 
     /// What a machine says of itself and of the group of this life; `None` for Java-like members and for the dead.
     fn status(&self, life: Life) -> Option<Status>;

@@ -22,6 +22,7 @@ mod flow_limits;
 mod java_timing;
 mod no_busy_loop;
 mod no_commit_after_stale_epoch;
+mod no_commit_reaches_a_slave;
 mod no_delivery_after_epoch_ended;
 mod no_pull_before_heartbeat;
 mod one_outcome_per_message_and_attempt;
@@ -51,6 +52,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(commit_never_passes_unfinished::CommitNeverPassesUnfinished::default()),
         Box::new(commit_never_regresses_within_an_epoch::CommitNeverRegresses::default()),
         Box::new(no_commit_after_stale_epoch::NoCommitAfterStaleEpoch::default()),
+        Box::new(no_commit_reaches_a_slave::NoCommitReachesASlave::default()),
         Box::new(no_delivery_after_epoch_ended::NoDeliveryAfterEpochEnded::default()),
         Box::new(one_pull_per_epoch::OnePullPerEpoch::default()),
         Box::new(no_pull_before_heartbeat::NoPullBeforeHeartbeat::default()),

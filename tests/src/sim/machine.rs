@@ -52,6 +52,14 @@ pub(crate) enum Wish {
 }
 
 impl Machine {
+    /// Ours, if it is.
+    pub(crate) const fn ours(&self) -> Option<&ConsumerState> {
+        match self {
+            Self::Ours(machine) => Some(machine),
+            Self::Java(_) => None,
+        }
+    }
+
     pub(crate) fn handle(&mut self, now: Instant, event: Event) {
         match self {
             Self::Ours(machine) => machine.handle(now, event),

@@ -189,10 +189,10 @@ impl Painter {
             members > groups + 1 && self.dice.chance(4) && self.troubles.has(Trouble::Subscriptions);
         let habits = self.draw_habits();
         let mixed = !equal_ids && self.dice.chance(30) && self.troubles.has(Trouble::Java);
-        if mixed {
+        if mixed && self.dice.chance(60) {
             // A slave whose master is back says "again, at once, from the master", and a Java client that has not
             // heard of the master's return asks the slave again, a few hundred times a second for up to 30 s.
-            // That is so in life, and too dear here.
+            // That is so in life, and too dear for every world.
             for broker in &mut self.cluster.brokers {
                 broker.replicas.retain(|id, _| *id == 0);
             }
@@ -551,6 +551,22 @@ impl Painter {
                 let away = self.dice.time(ms(100)..secs(60));
                 self.add(at + away, Fault::Up(master));
             }
+            Trouble::Permissions => {
+                let topic = self.dice.pick(&self.cluster.topics).name.clone();
+                let lasts = self.dice.time(secs(1)..secs(60));
+                let perm = *self.dice.pick(&[0, 2, 2, 4]);
+                self.add(at, Fault::Permission(topic.clone(), broker.clone(), perm));
+                self.add(at + lasts, Fault::Permission(topic, broker, 6));
+            }
+            Trouble::Joining => {
+                // Nobody has seen it before.
+                let at = at.min(Instant::ZERO + secs(60));
+                for node in self.replicas_of(&broker) {
+                    let (killed, silent) = (false, false);
+                    self.add(Instant::ZERO + ms(1), Fault::Down { node, killed, silent });
+                    self.add(at, Fault::Up(node));
+                }
+            }
             // They are drawn with the members.
             Trouble::Java | Trouble::Twins | Trouble::Subscriptions | Trouble::Groups => {}
         }
@@ -646,9 +662,10 @@ impl Painter {
             code,
             remark: remark.into(),
         };
-        match self.dice.number(0..3) {
+        match self.dice.number(0..4) {
             0 => Effect::Close,
             1 => fail(ResponseCode::SYSTEM_BUSY, "busy"),
+            2 => fail(ResponseCode::GO_AWAY, "please go away"),
             _ => fail(ResponseCode::SYSTEM_ERROR, "made to fail"),
         }
     }
@@ -680,6 +697,20 @@ impl Painter {
         let all = (0..).map(NodeNo).zip(servers.chain(replicas.copied().map(Some)));
         let fit: Vec<NodeNo> = all.filter(|(_, kind)| wanted(*kind)).map(|(no, _)| no).collect();
         *self.dice.pick(&fit)
+    }
+
+    /// The nodes of a broker.
+    fn replicas_of(&self, broker: &BrokerName) -> Vec<NodeNo> {
+        let servers = u32::try_from(self.cluster.name_servers.len()).unwrap_or(0);
+        let replicas = self
+            .cluster
+            .brokers
+            .iter()
+            .flat_map(|of| of.replicas.keys().map(|_| &of.name));
+        let all = (servers..).map(NodeNo).zip(replicas);
+        all.filter(|(_, name)| *name == broker)
+            .map(|(no, _)| no)
+            .collect()
     }
 
     fn broker_of(&self, node: NodeNo) -> BrokerName {

@@ -35,6 +35,10 @@ pub enum Trouble {
     Notification,
     /// Queue counts grow and shrink.
     Queues,
+    /// What may be read is changed.
+    Permissions,
+    /// A broker joins the cluster only later.
+    Joining,
     /// A name server tells old routes.
     StaleRoutes,
     /// Wall clocks jump.
@@ -57,7 +61,7 @@ pub enum Trouble {
 
 impl Trouble {
     /// Every kind.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::Disconnect,
         Self::Cut,
         Self::Weather,
@@ -72,6 +76,8 @@ impl Trouble {
         Self::Refusal,
         Self::Notification,
         Self::Queues,
+        Self::Permissions,
+        Self::Joining,
         Self::StaleRoutes,
         Self::Clocks,
         Self::Handlers,
@@ -101,6 +107,8 @@ impl Trouble {
             Self::Refusal => "refusals",
             Self::Notification => "notifications",
             Self::Queues => "queues",
+            Self::Permissions => "permissions",
+            Self::Joining => "joining",
             Self::StaleRoutes => "routes",
             Self::Clocks => "clock",
             Self::Handlers => "handlers",
@@ -131,6 +139,8 @@ impl Trouble {
             | Self::Refusal
             | Self::Notification
             | Self::Queues
+            | Self::Permissions
+            | Self::Joining
             | Self::StaleRoutes
             | Self::Clocks
             | Self::Handlers

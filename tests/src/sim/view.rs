@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use rocketmq_consumer_core::broker::config::{ClusterConfig, TopicConfig};
 use rocketmq_consumer_core::config::GroupConfig;
-use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, QueueId, QueueOffset, Topic};
+use rocketmq_consumer_core::ids::{
+    BrokerName, ConsumerGroup, MessageQueue, PeerAddr, QueueId, QueueOffset, Topic,
+};
 use rocketmq_consumer_core::status::Status;
 use rocketmq_consumer_core::time::Instant;
 
@@ -10,8 +12,9 @@ use super::cluster::Cluster;
 use super::invariant::{Allowances, View};
 use super::ledger::Ledger;
 use super::names::Names;
+use super::nodes::Nodes;
 use super::process::{Place, Process};
-use super::seen::{GroupNo, Life, MemberId, QueueNo};
+use super::seen::{GroupNo, Life, MemberId, NodeNo, QueueNo};
 
 /// Which queues there are: what the world itself has ordered.
 #[derive(Debug)]
@@ -55,6 +58,12 @@ impl Topics {
         self.read_queues.retain(|(name, _), _| name != topic);
     }
 
+    /// How many queues of a topic on a broker can be read now.
+    pub(crate) fn count(&self, topic: &Topic, broker: &BrokerName) -> u32 {
+        let key = (topic.clone(), broker.clone());
+        self.read_queues.get(&key).copied().unwrap_or(0)
+    }
+
     /// The queues that can be read now.
     pub(crate) fn queues(&self) -> impl Iterator<Item = MessageQueue> + '_ {
         self.read_queues.iter().flat_map(|((topic, broker), queues)| {
@@ -86,6 +95,7 @@ impl Topics {
 /// A world, as observers may look at it.
 pub(crate) struct Facts<'a> {
     pub(crate) now: Instant,
+    pub(crate) nodes: &'a Nodes,
     pub(crate) names: &'a Names,
     pub(crate) ledger: &'a Ledger,
     pub(crate) cluster: &'a Cluster,
@@ -164,6 +174,15 @@ impl View for Facts<'_> {
 
     fn max_offset(&self, queue: QueueNo) -> QueueOffset {
         self.cluster.max_offset(self.queue(queue))
+    }
+
+    fn replica(&self, node: NodeNo) -> Option<i64> {
+        self.nodes.get(node).replica.as_ref().map(|(_, id)| *id)
+    }
+
+    fn broker_at(&self, addr: &PeerAddr) -> Option<&BrokerName> {
+        let node = self.nodes.get(self.nodes.find(addr)?);
+        node.replica.as_ref().map(|(broker, _)| broker)
     }
 
     fn status(&self, life: Life) -> Option<Status> {

@@ -9,8 +9,8 @@ use rocketmq_consumer_core::action::ShutdownReport;
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::event::{RunRange, Verdict};
 use rocketmq_consumer_core::ids::{
-    ConnId, ConsumeId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, PhysicalOffset, QueueId,
-    QueueOffset,
+    BrokerName, ConnId, ConsumeId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, PhysicalOffset,
+    QueueId, QueueOffset,
 };
 use rocketmq_consumer_core::message::{Batch, Outcome};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
@@ -86,6 +86,8 @@ pub(in crate::sim) struct World {
     pub(in crate::sim) max: QueueOffset,
     pub(in crate::sim) status: Option<Status>,
     pub(in crate::sim) allowances: Allowances,
+    /// Which replica every node is.
+    pub(in crate::sim) replica: i64,
 }
 
 impl World {
@@ -107,6 +109,7 @@ impl World {
             max: QueueOffset(0),
             status: None,
             allowances: Allowances::default(),
+            replica: 0,
         }
     }
 }
@@ -163,6 +166,14 @@ impl View for World {
 
     fn max_offset(&self, _: QueueNo) -> QueueOffset {
         self.max
+    }
+
+    fn replica(&self, _: NodeNo) -> Option<i64> {
+        Some(self.replica)
+    }
+
+    fn broker_at(&self, _: &PeerAddr) -> Option<&BrokerName> {
+        Some(&self.queue.broker)
     }
 
     fn status(&self, _: Life) -> Option<Status> {
@@ -613,5 +624,6 @@ pub(in crate::sim) fn status(world: &World) -> Status {
         topics: Vec::new(),
         groups: vec![group],
         counters: Counters::default(),
+        timers: 0,
     }
 }

@@ -5,6 +5,10 @@
 //! seen: a queue that it calls pulled has a pull that was written and not answered, not older than its deadline;
 //! one that it calls held has a reason; and a member that runs always wants to be woken at some time.
 //!
+//! A slave is enough to move: a queue is not held for the link to its broker while another replica of the broker
+//! knows the member. Its heartbeats may be lost for [`SPOILT`], so that is how long it may take here; the tests of
+//! the failover demand a few seconds.
+//!
 //! A snapshot of a whole machine costs more than a step, so it is taken at every 64th wake-up of a member and
 //! when the world is at rest. A queue that stands still does so at the next look as well.
 //!
@@ -13,7 +17,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rocketmq_consumer_core::status::{GroupPhase, GroupStatus, QueueState, QueueStatus};
+use rocketmq_consumer_core::status::{
+    GroupPhase, GroupStatus, HoldReason, LinkStatus, QueueState, QueueStatus, Status,
+};
 use rocketmq_consumer_core::time::Instant;
 
 use super::requests::Requests;
@@ -25,6 +31,9 @@ use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, What};
 const EVERY: u32 = 64;
 /// A deadline is handled at the next wake-up, which may be a little late.
 const TOLERANCE: Duration = Duration::from_secs(1);
+
+/// The longest that a rule of a drawn world spoils heartbeats, and what it takes to get over it.
+const SPOILT: Duration = Duration::from_secs(50);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -46,6 +55,12 @@ impl EveryOwnedQueueMoves {
             .filter(running)
             .flat_map(|group| &group.queues);
         for queue in queues {
+            if has_other_reader(&status, queue, view) {
+                return Err(Broken(format!(
+                    "{life:?}: {} waits for a link although another replica knows the member: {queue:?}",
+                    queue.queue
+                )));
+            }
             let moves = match queue.state {
                 QueueState::Pulling => self.has_pull(life, queue, view),
                 QueueState::Held | QueueState::Acquiring => queue.hold.is_some(),
@@ -69,6 +84,19 @@ impl EveryOwnedQueueMoves {
         let mut pulls = self.pulls.of_life(life);
         pulls.any(|(of, at)| view.queue(*of) == &queue.queue && is_out(*at))
     }
+}
+
+/// Whether a queue waits for the link to its broker, and has for long, although one of the broker's replicas knows
+/// us.
+fn has_other_reader(status: &Status, queue: &QueueStatus, view: &dyn View) -> bool {
+    let waits = matches!(
+        queue.hold,
+        Some(HoldReason::LinkDown | HoldReason::NoBrokerAddress)
+    );
+    let knows_us = |link: &LinkStatus| {
+        link.heartbeat_acknowledged && view.broker_at(&link.addr) == Some(&queue.queue.broker)
+    };
+    waits && status.at >= queue.since + SPOILT && status.links.iter().any(knows_us)
 }
 
 impl Invariant for EveryOwnedQueueMoves {
@@ -127,8 +155,6 @@ impl Invariant for EveryOwnedQueueMoves {
 
 #[cfg(test)]
 mod tests {
-    use rocketmq_consumer_core::status::HoldReason;
-
     use super::super::bench::{Bench, status};
     use super::*;
 
@@ -171,6 +197,27 @@ mod tests {
             .rest()
             .legal();
         bench(QueueState::Revoking, None).rest().legal();
+    }
+
+    #[test]
+    fn a_queue_does_not_wait_for_a_link_while_another_replica_knows_the_member() {
+        for (reason, secs, known, breaks) in [
+            (HoldReason::LinkDown, 50, true, true),
+            (HoldReason::NoBrokerAddress, 50, true, true),
+            (HoldReason::LinkDown, 49, true, false),
+            (HoldReason::LinkDown, 50, false, false),
+            (HoldReason::CountFull, 50, true, false),
+        ] {
+            let mut bench = bench(QueueState::Held, Some(reason));
+            let status = bench.world.status.as_mut().expect("it was given");
+            status.at = Instant::from_millis(secs * 1000);
+            status.links[0].heartbeat_acknowledged = known;
+            if breaks {
+                bench.rest().breaks("another replica");
+            } else {
+                bench.rest().legal();
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! node only so often.
 //!
 //! Legal all the same: as many pulls as there are messages to fetch, since each asks for another offset; and a
-//! Java-like member that looks at a full cache every 50 ms and dials without any pause.
+//! Java-like member that looks at a full cache every 50 ms, dials without any pause, and asks a slave again at once that
+//! sends it back to a master it has not heard of.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -138,6 +139,12 @@ impl Invariant for NoBusyLoop {
         self.tenures.see(seen.at, life, &deed);
         match deed {
             Deed::StepEnd { actions, wake_at } => self.step_end(seen.at, life, actions, wake_at),
+            // Sent back to a master that it has not heard of yet, Java's client asks the slave again at once.
+            Deed::Asked {
+                node,
+                ask: Ask::Pull { .. },
+                ..
+            } if !self.tenures.is_ours(life) && view.replica(node).is_some_and(|id| id != 0) => Ok(()),
             Deed::Asked { ask, .. } => self.asked(seen.at, life, ask, view),
             Deed::Dialled { node, .. } if self.tenures.is_ours(life) => {
                 let count = self.dials.entry((life, node)).or_default().more(seen.at);
