@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::RunRange;
 use crate::ids::{
-    CallId, ConnId, ConsumeId, ConsumerGroup, GroupKey, MessageQueue, PeerAddr, QueueOffset, StoreKey,
+    AllocateId, CallId, ClientId, ConnId, ConsumeId, ConsumerGroup, GroupKey, MessageQueue, PeerAddr,
+    QueueOffset, StoreKey, Topic,
 };
 use crate::message::Batch;
 use crate::notice::Notice;
@@ -96,6 +97,10 @@ pub enum AppAction {
         /// Position within its batch.
         position: u32,
     },
+    /// Compute this member's share of a topic with an own strategy; answered by
+    /// [`crate::event::AppEvent::Allocated`] within
+    /// [`set_allocate_timeout`](crate::config::GroupConfig::set_allocate_timeout).
+    Allocate(Box<AllocateQuestion>),
     /// The group runs; readiness and everything else is told by notices.
     GroupStarted {
         /// Which group.
@@ -123,6 +128,24 @@ pub enum AppAction {
     Notice(Box<Notice>),
     /// Everything is closed; the machine will do nothing any more.
     Closed,
+}
+
+/// What an own strategy has to decide, and all it may decide from: every member is asked the same, but for
+/// `own`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AllocateQuestion {
+    /// To be named in the answer.
+    pub id: AllocateId,
+    /// The strategy, see [`AllocateStrategy::Own`](crate::allocate::AllocateStrategy::Own).
+    pub strategy: Box<str>,
+    /// The topic; the group's retry topic is shared too.
+    pub topic: Topic,
+    /// Its queues, sorted.
+    pub queues: Box<[MessageQueue]>,
+    /// The members, sorted. One that is listed several times is there several times.
+    pub members: Box<[ClientId]>,
+    /// This member; it is among them.
+    pub own: ClientId,
 }
 
 /// What a shutdown achieved.

@@ -296,8 +296,12 @@ settings! {
     latest_like_java / set_latest_like_java: bool = false;
     /// Where to go on when a broker does not have the offset that was asked for. Default: where nothing is lost.
     illegal_offset / set_illegal_offset: IllegalOffsetPolicy = IllegalOffsetPolicy::Resume;
-    /// How queues are shared (`allocateMessageQueueStrategy`). All members must use the same one.
+    /// How queues are shared (`allocateMessageQueueStrategy`). All members must use the same one. Default
+    /// averagely.
     strategy / set_strategy: AllocateStrategy = AllocateStrategy::Averagely;
+    /// How long the application may compute a share with an own strategy; then the topic stays as it is and
+    /// is asked for again. Default 5 s.
+    allocate_timeout / set_allocate_timeout: Duration = secs(5);
     /// Handler calls that may run at once (`consumeThreadMax`). Default 20, 1..=1000.
     concurrency / set_concurrency: u32 = 20;
     /// Most messages in one handler call (`consumeMessageBatchMaxSize`). Default 1, 1..=1024.
@@ -414,6 +418,9 @@ impl GroupConfig {
                 "orderly consumption is not supported yet",
             ));
         }
+        self.strategy
+            .check()
+            .map_err(|why| ConfigError::new("strategy", why))?;
         check_range(
             "concurrency",
             self.concurrency,
@@ -467,6 +474,7 @@ impl GroupConfig {
                 millis(100),
                 secs(3600),
             ),
+            ("allocate_timeout", self.allocate_timeout, millis(1), secs(3600)),
             ("takeover_delay", self.takeover_delay, Duration::ZERO, secs(60)),
             (
                 "delivery_deadline",

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::GroupConfig;
 use crate::ids::{
-    BrokerName, CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset, StoreKey,
-    Topic,
+    AllocateId, BrokerName, CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset,
+    StoreKey, Topic,
 };
 use crate::message::Outcome;
 use crate::time::WallTime;
@@ -193,12 +193,13 @@ pub enum AppEvent {
         /// The queue and the offset to deliver next.
         to: Box<(MessageQueue, QueueOffset)>,
     },
-    /// Not supported yet: the answer of an own allocation strategy.
+    /// The answer to [`crate::action::AppAction::Allocate`]. One that comes too late, or twice, is counted
+    /// and changes nothing.
     Allocated {
-        /// Which group.
-        group: ConsumerGroup,
-        /// The queues this member takes.
-        queues: Box<[MessageQueue]>,
+        /// Which question.
+        id: AllocateId,
+        /// The queues this member takes, in any order; or why there is no answer.
+        share: Result<Box<[MessageQueue]>, Box<str>>,
     },
     /// Not supported yet: sign requests from now on.
     Credentials {

@@ -299,6 +299,15 @@ pub struct ConsumeId {
     pub run: u64,
 }
 
+/// Names one question for a share of a topic, put to an own allocation strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AllocateId {
+    /// The group that asks.
+    pub group: GroupKey,
+    /// Counts the questions of that group; never reused.
+    pub serial: u64,
+}
+
 /// Names one request of the application, chosen by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallId(pub u64);

@@ -137,6 +137,24 @@ pub enum NoticeKind {
         /// Those that this member has and it has not.
         ours: Vec<(Topic, String)>,
     },
+    /// The share of a topic could not be computed: it stays as it is and is computed again soon.
+    AllocationFailed {
+        /// The topic.
+        topic: Topic,
+        /// The strategy.
+        strategy: String,
+        /// Why.
+        why: String,
+    },
+    /// The strategy names queues that the topic does not have; they are not owned.
+    QueuesNotInTopic {
+        /// The topic.
+        topic: Topic,
+        /// The strategy's name, as Java reports it.
+        strategy: String,
+        /// The queues.
+        queues: Vec<MessageQueue>,
+    },
     /// A later subscription to the same topic replaced an earlier one.
     SubscriptionReplaced {
         /// The topic.

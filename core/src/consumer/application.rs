@@ -54,6 +54,15 @@ impl ConsumerState {
                     None => cx.counters.late_reports += 1,
                 }
             }
+            AppEvent::Allocated { id, share } => {
+                let mut cx = self.ground.cx();
+                match self.groups.get_mut(id.group) {
+                    Some(group) => {
+                        group.on_allocated(&mut cx, Peers::of(&self.routes, &self.beats), id.serial, share)
+                    }
+                    None => cx.counters.stale_answers += 1,
+                }
+            }
             AppEvent::Concurrency { group, permits } => {
                 let mut cx = self.ground.cx();
                 match self.by_name.get(&group).and_then(|key| self.groups.get_mut(*key)) {
@@ -77,7 +86,6 @@ impl ConsumerState {
             AppEvent::Pause { group } => self.not_yet(group, "pause"),
             AppEvent::Resume { group } => self.not_yet(group, "resume"),
             AppEvent::Seek { group, .. } => self.not_yet(group, "seek"),
-            AppEvent::Allocated { group, .. } => self.not_yet(group, "allocated"),
             AppEvent::Credentials { .. } => self.refuse(None, "credentials", RefusalReason::NotSupportedYet),
         }
     }

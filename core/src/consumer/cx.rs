@@ -50,6 +50,8 @@ pub(crate) enum TimerKey {
 pub(crate) enum GroupTimer {
     /// Compute the share again.
     Rebalance,
+    /// The end of the time in which the application computes shares.
+    Allocate,
     /// Commit what has changed.
     Commit,
     /// Try a send back again, or deliver its message again here.

@@ -117,6 +117,8 @@ fn subject(kind: &NoticeKind) -> Option<String> {
             by, request, code, ..
         } => format!("refused {by} {request} {code}"),
         N::NotInMemberList { broker } => format!("not a member {broker}"),
+        N::AllocationFailed { topic, .. } => format!("allocation {topic}"),
+        N::QueuesNotInTopic { topic, .. } => format!("not in topic {topic}"),
         N::OutsideOfAsked { queue, .. } => format!("outside {queue}"),
         N::SubscriptionsDiffer { member, .. } => format!("subscriptions {member:?}"),
         N::OffsetIllegal { queue, why, .. } => format!("illegal {queue} {why:?}"),

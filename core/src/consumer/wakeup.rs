@@ -31,6 +31,8 @@ pub enum WakeReason {
     Presence,
     /// A group is to rebalance.
     Rebalance,
+    /// The application has had its time to compute a share.
+    Allocate,
     /// Offsets are to be committed.
     Commit,
     /// A send back is to be tried again.
@@ -58,6 +60,7 @@ impl TimerKey {
             Self::Heartbeat(_) => WakeReason::Heartbeat,
             Self::Presence(_) => WakeReason::Presence,
             Self::Group(_, GroupTimer::Rebalance) => WakeReason::Rebalance,
+            Self::Group(_, GroupTimer::Allocate) => WakeReason::Allocate,
             Self::Group(_, GroupTimer::Commit) => WakeReason::Commit,
             Self::Group(_, GroupTimer::SendBack(_)) => WakeReason::SendBack,
             Self::Group(_, GroupTimer::Phase) => WakeReason::Shutdown,

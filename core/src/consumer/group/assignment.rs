@@ -58,7 +58,7 @@ impl Group {
         self.settle_rebalance(cx);
     }
 
-    fn settle_rebalance(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn settle_rebalance(&mut self, cx: &mut Cx<'_>) {
         self.rebalance
             .settle(cx, self.config.notify_debounce, self.config.rebalance_interval);
     }
@@ -127,22 +127,12 @@ impl Group {
         let others =
             members.iter().any(|member| member != &self.client_id) || peers.beats.may_be_listed_alone(cx.now);
         for topic in topics {
-            let Some(queues) = peers.routes.queues(topic) else {
-                continue;
-            };
-            match self
-                .config
-                .strategy
-                .allocate_all(queues, &members, &self.client_id)
-            {
-                Ok(share) => self.apply_share(cx, peers, topic, share, others),
-                Err(_) => self.rebalance.incomplete(),
-            }
+            self.allocate(cx, peers, topic, &members, others);
         }
     }
 
     /// Gives back what is not ours any more and takes what is.
-    fn apply_share(
+    pub(super) fn apply_share(
         &mut self,
         cx: &mut Cx<'_>,
         peers: Peers<'_>,

@@ -5,6 +5,7 @@
 //! them ([`pulling`]), hands out what they hold ([`delivery`]) and says good-bye ([`leaving`]).
 
 mod acquiring;
+mod allocation;
 mod assignment;
 mod delivery;
 pub(crate) mod dispatch;
@@ -296,6 +297,7 @@ impl Group {
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, timer: GroupTimer) {
         match timer {
             GroupTimer::Rebalance => self.begin_rebalance(cx, peers),
+            GroupTimer::Allocate => self.on_allocate_timer(cx, peers),
             GroupTimer::Commit if self.phase == GroupPhase::Committing => self.check_last_commits(cx),
             GroupTimer::Commit => {
                 for key in self.queues.keys() {

@@ -2,7 +2,7 @@
 //!
 //! One round at a time: every broker that speaks for a topic of the group is asked once for the
 //! members, answers of an earlier round are nobody's. What comes in between makes the next round
-//! come soon.
+//! come soon. A round lasts until the application has told the shares that it computes itself.
 //!
 //! Notifications are debounced. When the last one of a broker changed nothing, the next one of the
 //! same broker is taken at the earliest a second later: a link that flaps makes it announce for ever.
@@ -33,12 +33,23 @@ pub(crate) enum Why {
     Retry,
 }
 
+/// A topic whose share the application computes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Deciding {
+    pub(crate) topic: Topic,
+    /// Whether another member may still hold what is ours by now.
+    pub(crate) others: bool,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Rebalance {
     group: GroupKey,
     round: u64,
     /// Brokers whose answer is awaited, and the topics they speak for.
     awaited: BTreeMap<BrokerName, Vec<Topic>>,
+    /// Topics whose share the application computes, by the serial of the question.
+    deciding: BTreeMap<u64, Deciding>,
+    serials: u64,
     again: Option<Why>,
     complete: bool,
     /// Brokers that have announced a change since the last round began.
@@ -54,6 +65,8 @@ impl Rebalance {
             group,
             round: 0,
             awaited: BTreeMap::new(),
+            deciding: BTreeMap::new(),
+            serials: 0,
             again: None,
             complete: true,
             announced: BTreeSet::new(),
@@ -80,7 +93,7 @@ impl Rebalance {
 
     /// A round is wanted; it comes as soon as the rules allow.
     pub(crate) fn wanted(&mut self, cx: &mut Cx<'_>, why: Why, debounce: Duration) {
-        if !self.awaited.is_empty() {
+        if self.is_running() {
             self.again = Some(self.again.map_or(why, |earlier| earlier.min(why)));
             return;
         }
@@ -108,7 +121,33 @@ impl Rebalance {
 
     /// Whether a round is running.
     pub(crate) fn is_running(&self) -> bool {
-        !self.awaited.is_empty()
+        !self.awaited.is_empty() || !self.deciding.is_empty()
+    }
+
+    /// The application is asked for the share of a topic, until a deadline. Returns the question's serial.
+    pub(crate) fn ask(&mut self, cx: &mut Cx<'_>, deciding: Deciding, timeout: Duration) -> u64 {
+        self.serials += 1;
+        self.deciding.insert(self.serials, deciding);
+        cx.timers.set_no_later(
+            TimerKey::Group(self.group, GroupTimer::Allocate),
+            cx.now + timeout,
+        );
+        self.serials
+    }
+
+    /// Takes a question that the application has answered; `None` when nobody waits for it.
+    pub(crate) fn decided(&mut self, cx: &mut Cx<'_>, serial: u64) -> Option<Deciding> {
+        let deciding = self.deciding.remove(&serial)?;
+        if self.deciding.is_empty() {
+            cx.timers
+                .cancel(TimerKey::Group(self.group, GroupTimer::Allocate));
+        }
+        Some(deciding)
+    }
+
+    /// The deadline: takes what the application has not answered.
+    pub(crate) fn undecided(&mut self) -> Vec<Deciding> {
+        core::mem::take(&mut self.deciding).into_values().collect()
     }
 
     /// Takes the answer of a broker: the topics it decides; `None` when nobody waits for it.
@@ -151,8 +190,11 @@ impl Rebalance {
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
         self.round += 1;
         self.awaited.clear();
+        self.deciding.clear();
         self.announced.clear();
         self.again = None;
+        cx.timers
+            .cancel(TimerKey::Group(self.group, GroupTimer::Allocate));
         cx.timers.cancel(self.timer());
     }
 
