@@ -2,6 +2,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::config::{
     ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, StartAt,
     UndecodablePolicy,
@@ -9,6 +10,7 @@ use rocketmq_consumer_core::config::{
 use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, Topic};
 use rocketmq_consumer_core::message::Message;
 
+use crate::allocate::Allocate;
 use crate::blocking::Blocking;
 use crate::client::{Client, ClientBuilder};
 use crate::consumer::Consumer;
@@ -41,6 +43,7 @@ pub struct ConsumerBuilder<R: Runtime> {
     own: ClientBuilder<R>,
     shared: Option<Client<R>>,
     config: GroupConfig,
+    allocate: Option<(Box<str>, Arc<dyn Allocate>)>,
     connect_timeout: Option<Duration>,
     blocking: bool,
 }
@@ -52,6 +55,7 @@ impl<R: Runtime> ConsumerBuilder<R> {
             own: ClientBuilder::new(runtime),
             shared: None,
             config: GroupConfig::new(group.into()),
+            allocate: None,
             connect_timeout: None,
             blocking: false,
         }
@@ -139,6 +143,25 @@ impl<R: Runtime> ConsumerBuilder<R> {
     /// Bytes of pull answers the group may hold in memory. Default 64 MiB.
     pub fn buffer_bytes_max(self, bytes: u64) -> Self {
         self.group_config(|config| config.set_buffer_bytes_max(bytes))
+    }
+
+    /// How the members share the queues; all of them must use the same. Default
+    /// [`AllocateStrategy::Averagely`]. Strategies can be read from text: `"hash:20".parse()?`.
+    pub fn strategy(self, strategy: AllocateStrategy) -> Self {
+        self.group_config(|config| config.set_strategy(strategy))
+    }
+
+    /// Shares the queues by a function of the application, known under this name:
+    /// `|topic, queues, members, own| -> Vec<MessageQueue>`; see [`Allocate`].
+    ///
+    /// It runs on a thread that may block, at every rebalance for every topic, the retry topic too. When it
+    /// panics, or takes longer than [`set_allocate_timeout`](GroupConfig::set_allocate_timeout), the member
+    /// keeps what it has and asks again after a second; queues that the topic does not have are passed over.
+    /// Both are told by a notice.
+    pub fn allocate_with(mut self, name: impl Into<Box<str>>, function: impl Allocate) -> Self {
+        let name = name.into();
+        self.allocate = Some((name.clone(), Arc::new(function)));
+        self.strategy(AllocateStrategy::Own(name))
     }
 
     /// What to do with messages that cannot be read. Default: dead letter topic.
@@ -284,10 +307,12 @@ impl<R: Runtime> ConsumerBuilder<R> {
             own,
             shared,
             config,
+            allocate,
             connect_timeout,
             ..
         } = self;
         config.check()?;
+        let allocate = known_function(&config, allocate)?;
         let owns_client = shared.is_none();
         let client = match shared {
             Some(client) => refuse_client_settings(&own).map(|()| client)?,
@@ -307,6 +332,7 @@ impl<R: Runtime> ConsumerBuilder<R> {
         let start = |reply| {
             Command::Start(Box::new(StartGroup {
                 config,
+                allocate,
                 desk,
                 notices,
                 registration,
@@ -322,6 +348,22 @@ impl<R: Runtime> ConsumerBuilder<R> {
             consumer.connected(within).await?;
         }
         Ok(consumer)
+    }
+}
+
+/// The function of an own strategy. Without it every share would fail, one by one.
+fn known_function(
+    config: &GroupConfig,
+    given: Option<(Box<str>, Arc<dyn Allocate>)>,
+) -> Result<Option<Arc<dyn Allocate>>, ConfigError> {
+    match (config.strategy(), given) {
+        (AllocateStrategy::Own(name), Some((known, function))) if *name == known => Ok(Some(function)),
+        (AllocateStrategy::Own(name), _) => Err(ConfigError {
+            key: "strategy",
+            why: format!("{name:?} is an own strategy; give its function by allocate_with"),
+        }),
+        // A strategy that was chosen after the function replaces it.
+        _ => Ok(None),
     }
 }
 

@@ -22,6 +22,7 @@ use rocketmq_consumer_core::ids::{CallId, ConnId, ConsumerGroup};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 use rocketmq_consumer_core::time::Instant;
 
+use crate::allocate;
 use crate::driver::conn::Conn;
 use crate::driver::groups::Groups;
 pub(crate) use crate::driver::inbox::{Command, Inbox, Settled, StartGroup};
@@ -349,6 +350,11 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
                 if let Some(group) = self.groups.by_key(id.group) {
                     group.desk.abandon(id, position);
                 }
+            }
+            AppAction::Allocate(question) => {
+                let group = self.groups.by_key(question.id.group);
+                let strategy = group.and_then(|group| group.allocate.as_ref());
+                allocate::ask(&self.runtime, &self.inbox, strategy, question);
             }
             AppAction::GroupStarted { group, key } => self.groups.started(&group, key),
             AppAction::GroupStopped { group, report } => self.forget(&group, &report),

@@ -20,6 +20,7 @@
     )
 )]
 
+mod allocate;
 mod blocking;
 mod builder;
 mod client;
@@ -45,6 +46,7 @@ mod sync;
 mod testing;
 mod typed;
 
+pub use allocate::Allocate;
 pub use builder::ConsumerBuilder;
 pub use client::{Client, ClientBuilder, Request};
 pub use consumer::Consumer;
@@ -57,13 +59,14 @@ pub use runtime::Runtime;
 pub use stream::{Delivery, DeliveryStream};
 
 pub use rocketmq_consumer_core::action::{CallAnswer, CallError, RefusalReason, ShutdownReport};
+pub use rocketmq_consumer_core::allocate::{AllocateStrategy, ListedQueue, Otherwise, RoomRule};
 pub use rocketmq_consumer_core::config::{
     ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, StartAt,
     UndecodablePolicy,
 };
 pub use rocketmq_consumer_core::event::Target;
 pub use rocketmq_consumer_core::ids::{
-    BrokerName, ClientId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset, Topic,
+    BrokerName, ClientId, ConsumerGroup, MessageQueue, PeerAddr, QueueId, QueueOffset, Topic,
 };
 pub use rocketmq_consumer_core::message::{Message, Outcome};
 pub use rocketmq_consumer_core::notice::{Notice, NoticeKind};

@@ -47,6 +47,7 @@ mod process;
 pub mod report;
 mod rest;
 pub mod seen;
+mod sharing;
 pub mod swarm;
 pub mod trace;
 pub mod trouble;

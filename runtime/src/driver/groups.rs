@@ -6,6 +6,7 @@ use rocketmq_consumer_core::action::ShutdownReport;
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::ids::{ConsumerGroup, GroupKey};
 
+use crate::allocate::Allocate;
 use crate::desk::Desk;
 use crate::driver::inbox::StartGroup;
 use crate::error::StartError;
@@ -23,6 +24,7 @@ pub(crate) struct Group {
     config: Arc<GroupConfig>,
     /// What the machine calls it, once it runs.
     key: Option<GroupKey>,
+    pub(crate) allocate: Option<Arc<dyn Allocate>>,
     pub(crate) desk: Box<dyn Desk>,
     pub(crate) notices: Arc<NoticeHub>,
     ready: bool,
@@ -86,6 +88,7 @@ impl Groups {
     pub(crate) fn admit(&mut self, newcomer: StartGroup) -> Option<Arc<GroupConfig>> {
         let StartGroup {
             config,
+            allocate,
             desk,
             notices,
             registration,
@@ -94,6 +97,7 @@ impl Groups {
         let mut group = Group {
             config: Arc::clone(&config),
             key: None,
+            allocate,
             desk,
             notices,
             ready: false,

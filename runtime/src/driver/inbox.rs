@@ -12,6 +12,7 @@ use rocketmq_consumer_core::ids::ConsumeId;
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::status::Status;
 
+use crate::allocate::Allocate;
 use crate::desk::Desk;
 use crate::error::StartError;
 use crate::notices::NoticeHub;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
 pub(crate) struct StartGroup {
     /// Its checked settings.
     pub(crate) config: Arc<GroupConfig>,
+    /// The application's own allocation strategy, if it has one.
+    pub(crate) allocate: Option<Arc<dyn Allocate>>,
     /// Where its messages go.
     pub(crate) desk: Box<dyn Desk>,
     /// Where its notices go.

@@ -335,6 +335,7 @@ impl Bench {
             .insert(group.into(), registration.ticket());
         let start = StartGroup {
             config: Arc::new(config),
+            allocate: None,
             desk: Box::new(Echo {
                 inbox: Arc::clone(&self.inbox),
                 delay,

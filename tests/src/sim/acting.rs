@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocketmq_consumer_core::action::{AppAction, NetAction, ShutdownReport};
+use rocketmq_consumer_core::action::{AllocateQuestion, AppAction, NetAction, ShutdownReport};
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::{ConnId, ConsumeId, ConsumerGroup, PeerAddr};
+use rocketmq_consumer_core::ids::{AllocateId, ConnId, ConsumeId, ConsumerGroup, PeerAddr};
 use rocketmq_consumer_core::message::{Batch, Message, Outcome};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 
@@ -21,6 +21,7 @@ use super::network::{End, LinkNo, Parcel, Way};
 use super::observe;
 use super::process::{Process, Run, Tenancy};
 use super::seen::{Deed, GroupNo, Life, MemberId};
+use super::sharing;
 use super::trace::Entry;
 
 impl World {
@@ -258,6 +259,7 @@ impl World {
             AppAction::Abandon { id, position } => {
                 self.end(member, id, |run, now| run.abandon(now, position))
             }
+            AppAction::Allocate(question) => self.ask_share(member, life, &question),
             AppAction::Notice(notice) => self.tell(member, &notice),
             AppAction::GroupStopped { group, report } => self.left(member, &group, &report),
             AppAction::GroupStarted { group, key } => {
@@ -271,6 +273,26 @@ impl World {
             }
             AppAction::Refused(refusal) => self.unknown(&refusal),
             other @ (AppAction::Answer { .. } | _) => self.unknown(&other),
+        }
+    }
+
+    fn ask_share(&mut self, member: MemberId, life: Life, question: &AllocateQuestion) {
+        let answer = sharing::answer(&mut self.dice, question);
+        let now = self.now;
+        if let (Some((after, share)), Some(process)) = (answer, self.process(member)) {
+            process.shares.insert(question.id, share);
+            self.agenda
+                .put(now + after, Due::Share(member, life, question.id));
+        }
+    }
+
+    /// The application has computed a share.
+    pub(crate) fn tell_share(&mut self, member: MemberId, id: AllocateId) {
+        let share = self
+            .process(member)
+            .and_then(|process| process.shares.remove(&id));
+        if let Some(share) = share {
+            self.feed(member, AppEvent::Allocated { id, share: Ok(share) }.into());
         }
     }
 

@@ -2,7 +2,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use rocketmq_consumer_core::ids::ConsumeId;
+use rocketmq_consumer_core::ids::{AllocateId, ConsumeId};
 use rocketmq_consumer_core::time::Instant;
 
 use super::network::{LinkNo, Way};
@@ -23,6 +23,8 @@ pub(crate) enum Due {
         position: u32,
         by: Duration,
     },
+    /// The application has computed its share of a topic.
+    Share(MemberId, Life, AllocateId),
     /// A process that was stopped goes on.
     GoOn(MemberId, Life),
     /// An entry of the script falls due; whoever runs the world knows what it is.

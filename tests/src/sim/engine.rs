@@ -189,6 +189,11 @@ impl World {
                     self.settle(member, run);
                 }
             }
+            Due::Share(member, life, id) => {
+                if self.is_ready(due, member, life) {
+                    self.tell_share(member, id);
+                }
+            }
             Due::Extend {
                 member,
                 life,

@@ -434,6 +434,7 @@ fn java_config(client: &ClientConfig, group: &GroupConfig) -> JavaConfig {
             StartAt::Earliest => JavaStart::First,
             StartAt::Latest | StartAt::Time(_) | _ => JavaStart::Last,
         },
+        strategy: group.strategy().clone(),
         threads: *group.concurrency() as usize,
     }
 }

@@ -3,7 +3,8 @@
 //! Mixed groups are everyday life, and a Java member takes queues over and gives them up in its own way: it
 //! pulls 500 ms after it added a queue, it commits one-way and never asks again, and it lets nobody finish. This
 //! model keeps that timing and those weaknesses, so that our member meets them in every simulated world. It
-//! shares the wire and the allocation with our consumer and not one decision.
+//! shares the wire and the allocation with our consumer and not one decision. A mistake in an allocation would
+//! not be seen here, where both make it; it is in `golden_allocation`, by the answers of the Java classes themselves.
 //!
 //! ```text
 //!  rebalance (20 s, or woken, 1 s apart) ── members ── share ─► give back: commit one-way, forget
@@ -31,6 +32,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rocketmq_consumer_core::action::NetAction;
+use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::event::NetEvent;
 use rocketmq_consumer_core::ids::{
     ClientId, ConnId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset, Topic,
@@ -72,6 +74,8 @@ pub struct JavaConfig {
     pub group: ConsumerGroup,
     /// What it subscribes to; its own retry topic is added.
     pub subscriptions: Vec<Subscription>,
+    /// How its group shares queues. An own strategy of ours it does not have, and then it owns nothing.
+    pub strategy: AllocateStrategy,
     /// Where routes are asked.
     pub name_servers: Vec<PeerAddr>,
     /// Where it starts when nothing is stored.

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::broker::config::{ClusterConfig, TopicConfig};
 use rocketmq_consumer_core::broker::rule::{Effect, Nth, Rule};
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, IllegalOffsetPolicy, StartAt};
@@ -18,6 +19,7 @@ use super::habits::Habits;
 use super::invariant::Allowances;
 use super::network::{Way, Weather};
 use super::seen::{Kind, MemberId, NodeNo};
+use super::sharing;
 use super::trouble::{Trouble, Troubles};
 
 /// A world and its story.
@@ -122,13 +124,18 @@ struct Painter {
     allowances: Allowances,
     /// Which members are Java-like.
     javas: Vec<usize>,
+    /// How each group shares its queues.
+    strategies: [AllocateStrategy; 2],
 }
 
 impl Painter {
     fn new(seed: u64, troubles: Troubles) -> Self {
         // Neighbouring seeds are not to have neighbouring worlds.
         let mut dice = Dice::new(seed ^ 0x5EED_0F0F_5EED_0F0F);
-        let cluster = draw_cluster(&mut dice);
+        let mut cluster = draw_cluster(&mut dice);
+        // Of their own, so that nothing else is moved by them.
+        let mut dealer = Dice::new(seed ^ 0xA110_CA7E_A110_CA7E);
+        let strategies = [(); 2].map(|()| sharing::draw(&mut dealer, &mut cluster));
         // Four in ten are short: what happens at the beginning of a life happens in them as well, and more of them
         // are run in the same time.
         let safety = if dice.chance(41) {
@@ -146,6 +153,7 @@ impl Painter {
             script: Vec::new(),
             allowances: Allowances::default(),
             javas: Vec::new(),
+            strategies,
         }
     }
 
@@ -189,6 +197,13 @@ impl Painter {
             members > groups + 1 && self.dice.chance(4) && self.troubles.has(Trouble::Subscriptions);
         let habits = self.draw_habits();
         let mixed = !equal_ids && self.dice.chance(30) && self.troubles.has(Trouble::Java);
+        if mixed {
+            for strategy in &mut self.strategies {
+                if matches!(strategy, AllocateStrategy::Own(_)) {
+                    *strategy = AllocateStrategy::Averagely;
+                }
+            }
+        }
         if mixed && self.dice.chance(60) {
             // A slave whose master is back says "again, at once, from the master", and a Java client that has not
             // heard of the master's return asks the slave again, a few hundred times a second for up to 30 s.
@@ -212,6 +227,7 @@ impl Painter {
                 other.subscribe(self.cluster.topics[0].name.clone(), "a");
                 group = other;
             }
+            group.set_strategy(self.strategies[index % groups].clone());
             let servers: Vec<PeerAddr> = self.cluster.name_servers.clone();
             let late = self.dice.chance(30);
             let begins = if late {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig};
 use rocketmq_consumer_core::event::{RunRange, Verdict};
-use rocketmq_consumer_core::ids::{ConnId, ConsumeId, GroupKey};
+use rocketmq_consumer_core::ids::{AllocateId, ConnId, ConsumeId, GroupKey, MessageQueue};
 use rocketmq_consumer_core::message::{Batch, Message, Outcome};
 use rocketmq_consumer_core::time::Instant;
 
@@ -60,6 +60,8 @@ pub(crate) struct Process {
     pub(crate) conns: Vec<(ConnId, LinkNo)>,
     pub(crate) wake_at: Option<Instant>,
     pub(crate) runs: BTreeMap<ConsumeId, Run>,
+    /// Shares of its own strategy that are not told yet.
+    pub(crate) shares: BTreeMap<AllocateId, Box<[MessageQueue]>>,
     /// Stopped until then, as by a debugger or a long collection; what comes meanwhile waits in `waiting`.
     pub(crate) stalled: bool,
     pub(crate) waiting: Vec<Due>,
@@ -87,6 +89,7 @@ impl Process {
             conns: Vec::new(),
             wake_at: None,
             runs: BTreeMap::new(),
+            shares: BTreeMap::new(),
             stalled: false,
             waiting: Vec::new(),
             leaving: false,

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rocketmq_consumer_core::allocate::{AllocateStrategy, sort_members};
+use rocketmq_consumer_core::allocate::sort_members;
 use rocketmq_consumer_core::ids::{ClientId, MessageQueue, QueueOffset, Topic};
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::frame::Frame;
@@ -151,7 +151,10 @@ impl JavaMember {
     fn share_out(&mut self, topic: Topic, mut members: Vec<ClientId>) {
         sort_members(&mut members);
         let queues = self.directory.queues(&topic).unwrap_or_default();
-        let share = AllocateStrategy::Averagely.allocate(queues, &members, &self.config.client_id);
+        let share = self
+            .config
+            .strategy
+            .allocate(queues, &members, &self.config.client_id);
         let Ok(share) = share else {
             if !members.is_empty() {
                 self.rebalance.balanced = false;

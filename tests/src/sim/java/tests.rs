@@ -48,6 +48,7 @@ impl Bench {
             subscriptions: vec![Subscription::all("T".into())],
             name_servers: vec![PeerAddr::new("10.0.1.1", 9876)],
             start: JavaStart::First,
+            strategy: AllocateStrategy::Averagely,
             threads: 20,
         };
         Self {
