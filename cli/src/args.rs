@@ -141,8 +141,8 @@ pub(crate) struct ConsumeArgs {
     /// Retries of a message before it becomes a dead letter [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) max_reconsume: Option<u32>,
-    /// How the group shares its queues: avg; all members must use the same [default: avg]
-    #[arg(long, value_name = "NAME")]
+    /// How the group shares its queues; all members must use the same [default: avg]
+    #[arg(long, value_name = STRATEGY, long_help = STRATEGY_HELP)]
     pub(crate) strategy: Option<AllocateStrategy>,
     /// Where to go on when a broker no longer has the next offset: resume, follow, earliest, latest or
     /// hold [default: resume]
@@ -281,11 +281,31 @@ pub(crate) struct DecodeInput {
     pub(crate) hex: bool,
 }
 
+/// What stands for a strategy.
+const STRATEGY: &str = "avg|circle|hash|…";
+
+/// What `--help` says of strategies.
+const STRATEGY_HELP: &str = "\
+How the group shares its queues; all members must use the same, Java members too
+
+  avg                       neighbouring queues, shares differ by one at most (the default of consumers)
+  circle                    queues in turn
+  hash, hash:20             consistent hashing with 10 or so many virtual nodes
+  room:r1,r2                only queues of brokers named room@broker, of these rooms
+  config:broker-a:0,T/broker-b:3
+                            exactly these queues of every topic, or of topic T; the retry topic is shared as by avg
+  near:RULE/STRATEGY        queues of the own room first, those of deserted rooms by all; STRATEGY (avg) is one of
+                            the above. RULE tells rooms of brokers and client ids: entries NAME=ROOM or START*=ROOM,
+                            before=C (the text before the first C), else=ROOM, or else=* (the whole text), separated
+                            by commas; near alone is near:before=-,else=*
+
+The names of Java are taken as well, such as AVG_BY_CIRCLE or AllocateMessageQueueConsistentHash";
+
 /// Flags of `allocate`.
 #[derive(Debug, Args)]
 pub(crate) struct AllocateArgs {
-    /// The strategy: avg
-    #[arg(long, value_name = "NAME", required_unless_present = "input")]
+    /// How queues are shared
+    #[arg(long, value_name = STRATEGY, long_help = STRATEGY_HELP, required_unless_present = "input")]
     pub(crate) strategy: Option<AllocateStrategy>,
     /// The member whose share is asked for
     #[arg(long, value_name = "ID", required_unless_present = "input")]
@@ -312,13 +332,16 @@ pub(crate) struct AllocateArgs {
     /// The group
     #[arg(long)]
     pub(crate) group: Option<String>,
+    /// Tell for each queue why it is this member's, who else is there, and what belongs to nobody
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// Answer each line of a JSONL file, with its lists as they stand there; - is standard input
     #[arg(
         id = "input",
         long = "in",
         value_name = "FILE.jsonl",
         value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["strategy", "client", "members", "queues", "topic", "group"]
+        conflicts_with_all = ["strategy", "client", "members", "queues", "topic", "group", "explain"]
     )]
     pub(crate) input: Option<PathBuf>,
 }

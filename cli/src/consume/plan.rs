@@ -105,7 +105,7 @@ impl Plan {
                 set(&mut config, value);
             }
         }
-        config.set_strategy(args.strategy.or(file.strategy).unwrap_or_default());
+        config.set_strategy(args.strategy.clone().or(file.strategy).unwrap_or_default());
         config.check().map_err(refuse)?;
         if is_single {
             config.set_handler_batch(1);

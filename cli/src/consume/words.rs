@@ -96,6 +96,28 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
             L::Warn,
             format!("{broker} does not list this client as a member of its group"),
         ),
+        K::AllocationFailed { topic, strategy, why } => (
+            L::Warn,
+            format!("the share of topic {topic} is unknown, {strategy} failed: {why}"),
+        ),
+        K::QueuesNotInTopic {
+            topic,
+            strategy,
+            queues,
+        } => {
+            let names: Vec<String> = queues.iter().take(8).map(ToString::to_string).collect();
+            let more = queues.len() - names.len();
+            let more = if more == 0 {
+                String::new()
+            } else {
+                format!(" and {more} more")
+            };
+            let text = format!(
+                "{strategy} names queues that topic {topic} does not have: {}{more}",
+                names.join(", ")
+            );
+            (L::Warn, text)
+        }
         K::SubscriptionReplaced { topic } => (
             L::Warn,
             format!("topic {topic} is named several times; the last expression counts"),

@@ -196,6 +196,16 @@ impl Member {
         self.runtime.block_on(self.consumer.status()).expect("it lives")
     }
 
+    /// Leaves in order; returns every body its handler ever saw.
+    pub(crate) fn leave(self) -> BTreeSet<String> {
+        let sightings = Arc::clone(&self.sightings);
+        self.shutdown();
+        lock(&sightings)
+            .iter()
+            .map(|sighting| sighting.body.clone())
+            .collect()
+    }
+
     /// Drains, commits and leaves.
     pub(crate) fn shutdown(self) -> ShutdownReport {
         self.runtime

@@ -39,6 +39,10 @@ const SOURCES: &[(&str, &str)] = &[
         "src/main/java/rocketmq/consumer/testing/Peer.java",
         include_str!("../../rocketmq/src/main/java/rocketmq/consumer/testing/Peer.java"),
     ),
+    (
+        "src/main/java/rocketmq/consumer/testing/Strategies.java",
+        include_str!("../../rocketmq/src/main/java/rocketmq/consumer/testing/Strategies.java"),
+    ),
 ];
 
 /// The class path of RocketMQ, its clients and our wrappers, building them first if need be. Test binaries

@@ -62,6 +62,7 @@ pub struct Cluster {
 #[must_use = "nothing happens before `start`"]
 pub struct ClusterBuilder {
     brokers: usize,
+    rooms: Vec<String>,
     config: Vec<(String, String)>,
     jvm_options: Vec<String>,
 }
@@ -71,6 +72,12 @@ impl ClusterBuilder {
     pub fn brokers(mut self, count: usize) -> Self {
         self.brokers = count;
         self
+    }
+
+    /// One broker in each of these rooms: `room@broker-a`, and so on.
+    pub fn rooms(mut self, rooms: &[&str]) -> Self {
+        self.rooms = rooms.iter().map(|room| (*room).to_owned()).collect();
+        self.brokers(rooms.len())
     }
 
     /// A setting of every broker, for example `messageDelayLevel`; replaces ours of the same name.
@@ -156,7 +163,10 @@ impl ClusterBuilder {
         name_server: &str,
         port: u16,
     ) -> Result<Server, LaunchError> {
-        let name = broker_name(index);
+        let name = match self.rooms.get(index) {
+            Some(room) => format!("{room}@{}", broker_name(index)),
+            None => broker_name(index),
+        };
         let home = folder.join(&name);
         let store = home.join("store");
         folder::create(&store)?;
@@ -251,6 +261,7 @@ impl Cluster {
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder {
             brokers: 1,
+            rooms: Vec::new(),
             config: Vec::new(),
             jvm_options: Vec::new(),
         }

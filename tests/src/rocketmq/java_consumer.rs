@@ -119,6 +119,12 @@ impl JavaConsumerBuilder {
         self.flag("route-refresh-ms", every.as_millis().to_string())
     }
 
+    /// How it shares queues with its group, as `rocketcat --strategy` takes it; averagely by default. Queues of
+    /// `config:` are those of the topic it subscribes to last, unless they say otherwise.
+    pub fn strategy(self, text: &str) -> Self {
+        self.flag("strategy", text)
+    }
+
     /// An orderly listener instead of a concurrent one.
     pub fn orderly(mut self) -> Self {
         self.arguments.push("--orderly".into());

@@ -37,7 +37,7 @@ public final class JavaConsumer {
     public static void main(String[] args) throws Exception {
         Flags flags = new Flags(args,
             Set.of("name-server", "group", "subscribe", "client-ip", "instance", "model", "from", "batch",
-                "threads", "expect", "fail-first", "route-refresh-ms"),
+                "threads", "expect", "fail-first", "route-refresh-ms", "strategy"),
             Set.of("quiet", "orderly"));
         JavaConsumer peer = new JavaConsumer(
             flags.has("quiet"), flags.number("expect", Long.MAX_VALUE), flags.number("fail-first", 0));
@@ -66,6 +66,10 @@ public final class JavaConsumer {
         }
         if (flags.has("route-refresh-ms")) {
             consumer.setPollNameServerInterval((int) flags.number("route-refresh-ms", 30_000));
+        }
+        if (flags.has("strategy")) {
+            String topic = flags.required("subscribe").split("=", 2)[0];
+            consumer.setAllocateMessageQueueStrategy(Strategies.parse(flags.text("strategy", null), topic));
         }
         for (String subscription : flags.all("subscribe")) {
             int split = subscription.indexOf('=');

@@ -1,119 +1,23 @@
-//! `allocate`: what a member of a group would own.
+//! Many shares from a file, in the form of the allocation vectors.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::str::FromStr;
 
-use rocketmq_consumer_core::allocate::{AllocateStrategy, sort_members, sort_queues};
 use rocketmq_consumer_core::ids::{BrokerName, ClientId, MessageQueue, QueueId, Topic};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::args::AllocateArgs;
+use super::params;
 use crate::exit::{Exit, Failure};
 use crate::output::Lines;
-use crate::talk::{Level, Talk};
-
-/// The most queues a broker of `--queues` may have; a typing error must not cost gigabytes.
-const QUEUES_PER_BROKER_MAX: i32 = 65_536;
-
-/// Runs the command.
-///
-/// # Errors
-/// The strategy refuses the arguments, or a file cannot be read.
-pub(crate) fn run(args: &AllocateArgs, talk: Talk) -> Result<Exit, Failure> {
-    match &args.input {
-        Some(path) => many(path, talk),
-        None => one(args, talk),
-    }
-}
-
-/// One share from flags, sorted first as a rebalance does.
-fn one(args: &AllocateArgs, talk: Talk) -> Result<Exit, Failure> {
-    let missing = || Failure::usage("give --strategy, --client, --members and --queues, or --in FILE.jsonl");
-    let strategy = args.strategy.ok_or_else(missing)?;
-    let own = ClientId::from(args.client.as_deref().ok_or_else(missing)?);
-    let topic = Topic::from(args.topic.as_deref().unwrap_or("TOPIC"));
-    let mut members: Vec<ClientId> = args.members.iter().map(|id| id.as_str().into()).collect();
-    let mut queues: Vec<MessageQueue> = args
-        .queues
-        .iter()
-        .flat_map(|broker| broker.queues(&topic))
-        .collect();
-    sort_members(&mut members);
-    sort_queues(&mut queues);
-    queues.dedup();
-    let share = strategy
-        .allocate_all(&queues, &members, &own)
-        .map_err(|error| Failure::usage(format_args!("{error}; see --client, --members and --queues")))?;
-    if !members.contains(&own) {
-        talk.say(
-            Level::Warn,
-            format_args!("{own} is not among the members, so it owns nothing"),
-        );
-    }
-    let queues = share
-        .iter()
-        .map(|queue| OwnedQueue {
-            broker: queue.broker.as_str(),
-            queue_id: queue.id.0,
-        })
-        .collect();
-    let mut lines = Lines::stdout();
-    lines.json(&Share { queues })?;
-    lines.finish()?;
-    Ok(Exit::Done)
-}
-
-/// The answer to flags.
-#[derive(Serialize)]
-struct Share<'a> {
-    queues: Vec<OwnedQueue<'a>>,
-}
-
-#[derive(Serialize)]
-struct OwnedQueue<'a> {
-    broker: &'a str,
-    queue_id: i32,
-}
-
-/// The queues of one broker: an item of `--queues`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BrokerQueues {
-    broker: BrokerName,
-    count: i32,
-}
-
-impl BrokerQueues {
-    fn queues<'a>(&'a self, topic: &'a Topic) -> impl Iterator<Item = MessageQueue> + 'a {
-        (0..self.count).map(|id| MessageQueue {
-            topic: topic.clone(),
-            broker: self.broker.clone(),
-            id: QueueId(id),
-        })
-    }
-}
-
-impl FromStr for BrokerQueues {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.rsplit_once(':')
-            .and_then(|(broker, count)| {
-                let count = count.parse().ok()?;
-                let fits = !broker.is_empty() && (0..=QUEUES_PER_BROKER_MAX).contains(&count);
-                fits.then(|| Self {
-                    broker: broker.into(),
-                    count,
-                })
-            })
-            .ok_or_else(|| format!("{text:?} is not BROKER:COUNT, for instance broker-a:4"))
-    }
-}
+use crate::talk::Talk;
 
 /// Many shares from a file, of the lists as they stand there.
-fn many(path: &Path, talk: Talk) -> Result<Exit, Failure> {
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn run(path: &Path, talk: Talk) -> Result<Exit, Failure> {
     let unreadable =
         |error: io::Error| Failure::failed(format_args!("cannot read {}: {error}", path.display()));
     let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
@@ -145,6 +49,9 @@ fn many(path: &Path, talk: Talk) -> Result<Exit, Failure> {
 #[serde(rename_all = "camelCase")]
 struct Question {
     strategy: String,
+    /// What the strategy is made with.
+    #[serde(default)]
+    params: Value,
     #[serde(default)]
     topic: Option<String>,
     #[serde(default)]
@@ -158,7 +65,8 @@ struct Question {
 /// What is written for a line: a share, or why there is none.
 struct Answer {
     id: Value,
-    result: Result<Vec<(BrokerName, i32)>, String>,
+    /// `None` where Java answers null.
+    result: Result<Option<Vec<(BrokerName, i32)>>, String>,
 }
 
 impl Answer {
@@ -196,36 +104,27 @@ impl Serialize for Answer {
 
 /// The bare strategy: nothing is sorted, a member that is listed twice has the share of its first
 /// place, and a missing list counts as an empty one.
-fn share(question: Question) -> Result<Vec<(BrokerName, i32)>, String> {
-    let strategy: AllocateStrategy = question
-        .strategy
-        .parse()
-        .map_err(|error| format!("{}: {error}", question.strategy))?;
+fn share(question: Question) -> Result<Option<Vec<(BrokerName, i32)>>, String> {
     let topic = Topic::from(question.topic.unwrap_or_default());
-    let queues: Vec<_> = question
-        .mq_all
-        .unwrap_or_default()
-        .into_iter()
+    let Some(strategy) = params::strategy(&question.strategy, &question.params, &topic)? else {
+        return Ok(None);
+    };
+    let queues = question.mq_all.unwrap_or_default().into_iter();
+    let queues: Vec<_> = queues
         .map(|(broker, id)| MessageQueue {
             topic: topic.clone(),
             broker: broker.into(),
             id: QueueId(id),
         })
         .collect();
-    let members: Vec<ClientId> = question
-        .cid_all
-        .unwrap_or_default()
-        .into_iter()
-        .map(Into::into)
-        .collect();
+    let members = question.cid_all.unwrap_or_default().into_iter();
+    let members: Vec<ClientId> = members.map(Into::into).collect();
     let own = ClientId::from(question.current_cid.unwrap_or_default());
     let share = strategy
         .allocate(&queues, &members, &own)
         .map_err(|error| error.to_string())?;
-    Ok(share
-        .into_iter()
-        .map(|queue| (queue.broker, queue.id.0))
-        .collect())
+    let pairs = share.into_iter().map(|queue| (queue.broker, queue.id.0));
+    Ok(Some(pairs.collect()))
 }
 
 #[cfg(test)]
@@ -263,17 +162,6 @@ mod tests {
         for (line, start) in table {
             let answer = answer(line);
             assert!(answer.starts_with(start), "{answer}");
-        }
-    }
-
-    #[test]
-    fn brokers_are_written_with_their_number_of_queues() {
-        let broker: BrokerQueues = "a:b:2".parse().unwrap();
-        let topic = Topic::from("T");
-        let ids: Vec<_> = broker.queues(&topic).map(|queue| queue.to_string()).collect();
-        assert_eq!(ids, ["T/a:b/0", "T/a:b/1"]);
-        for text in ["", "a", "a:", ":4", "a:-1", "a:x", "a:65537"] {
-            assert!(text.parse::<BrokerQueues>().is_err(), "{text}");
         }
     }
 }
