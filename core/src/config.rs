@@ -698,6 +698,7 @@ mod tests {
             set_rebalance_interval: [millis(100), hour], [millis(99), more];
             set_notify_debounce: [ZERO, millis(50)], [millis(51)];
             set_revoke_grace: [ZERO, millis(450)], [millis(451)];
+            set_allocate_timeout: [millis(1), hour], [ZERO, more];
             set_takeover_delay: [ZERO, secs(60)], [secs(61)];
             set_delivery_deadline: [millis(1), secs(30 * 24 * 3600)], [ZERO, secs(30 * 24 * 3600 + 1)];
             set_cancel_grace: [millis(1), hour], [ZERO, more];
@@ -708,6 +709,12 @@ mod tests {
                 c.set_model(MessageModel::Broadcasting);
             }),
             Some("model")
+        );
+        assert_eq!(
+            group_key(|c| {
+                c.set_strategy(AllocateStrategy::ConsistentHash { virtual_nodes: 0 });
+            }),
+            Some("strategy")
         );
         assert_eq!(
             group_key(|c| {

@@ -255,9 +255,10 @@ mod tests {
     use alloc::vec;
 
     use super::*;
+    use crate::allocate::AllocateStrategy;
     use crate::config::GroupConfig;
     use crate::event::{AppEvent, NetCause, NetEvent};
-    use crate::ids::ConnId;
+    use crate::ids::{AllocateId, ConnId, GroupKey};
 
     /// A run of a few events, recorded as a driver does it.
     fn recorded() -> Vec<u8> {
@@ -278,7 +279,20 @@ mod tests {
             slot: 0,
             generation: 1,
         };
-        let events: [Event; 4] = [
+        let mut own = GroupConfig::new("own".into());
+        own.subscribe("t".into(), "*");
+        own.set_strategy(AllocateStrategy::Own("mine".into()));
+        let answer = AppEvent::Allocated {
+            id: AllocateId {
+                group: GroupKey {
+                    slot: 1,
+                    generation: 1,
+                },
+                serial: 1,
+            },
+            share: Err("not asked".into()),
+        };
+        let events: [Event; 6] = [
             AppEvent::StartGroup(Arc::new(group)).into(),
             NetEvent::ConnectFailed {
                 conn,
@@ -293,8 +307,10 @@ mod tests {
                 },
             }
             .into(),
+            AppEvent::StartGroup(Arc::new(own)).into(),
+            answer.into(),
         ];
-        for (event, ms) in events.into_iter().zip([0, 1, 200, 201]) {
+        for (event, ms) in events.into_iter().zip([0, 1, 200, 201, 202, 203]) {
             let now = Instant::from_millis(ms);
             writer.event(&mut bytes, now, &event);
             machine.handle(now, event);
@@ -309,7 +325,7 @@ mod tests {
     fn a_run_replays_to_the_same_actions() {
         let recording = Recording::parse(&recorded()).unwrap();
         let replayed = recording.replay().unwrap();
-        assert_eq!((replayed.events, recording.cut_off), (4, 0));
+        assert_eq!((replayed.events, recording.cut_off), (6, 0));
         assert!(replayed.actions >= 4, "{replayed:?}");
     }
 

@@ -78,3 +78,138 @@ fn answer(inbox: &Inbox, question: &AllocateQuestion, share: Result<Box<[Message
         share,
     }));
 }
+
+#[cfg(test)]
+mod tests {
+    use rocketmq_consumer_core::action::{Action, AppAction};
+    use rocketmq_consumer_core::event::Event;
+    use rocketmq_consumer_core::ids::{AllocateId, QueueId};
+
+    use super::*;
+    use crate::testing::{Script, TestRuntime, consume_id};
+    use crate::{AllocateStrategy, Client, Consumer, ConsumerBuilder, StartError};
+
+    fn queue(id: i32) -> MessageQueue {
+        MessageQueue {
+            topic: "orders".into(),
+            broker: "a".into(),
+            id: QueueId(id),
+        }
+    }
+
+    /// A client whose machine asks for a share as soon as a group has started.
+    fn client(id: &str) -> (Client<TestRuntime>, Script) {
+        let script = Script::default();
+        script.on_event(|event| match event {
+            Event::App(AppEvent::StartGroup(config)) => {
+                let group = config.group().clone();
+                let key = consume_id(1).group;
+                let question = AllocateQuestion {
+                    id: AllocateId {
+                        group: key,
+                        serial: 7,
+                    },
+                    strategy: "last".into(),
+                    topic: "orders".into(),
+                    queues: [queue(0), queue(1)].into(),
+                    members: ["a".into(), "b".into()].into(),
+                    own: "b".into(),
+                };
+                let started = AppAction::GroupStarted { group, key };
+                vec![started.into(), AppAction::Allocate(Box::new(question)).into()]
+            }
+            Event::App(AppEvent::Shutdown { .. }) => vec![AppAction::Closed.into()],
+            _ => Vec::<Action>::new(),
+        });
+        let client = Client::carry(TestRuntime::default(), id.into(), script.clone(), None, 1 << 20);
+        (client, script)
+    }
+
+    fn builder(client: &Client<TestRuntime>) -> ConsumerBuilder<TestRuntime> {
+        Consumer::builder("billing")
+            .client(client)
+            .subscribe("orders", "*")
+    }
+
+    /// What the machine is told.
+    async fn answer(script: &Script) -> (u64, Result<Box<[MessageQueue]>, Box<str>>) {
+        loop {
+            if let Event::App(AppEvent::Allocated { id, share }) = script.event().await {
+                return (id.serial, share);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_function_is_asked_beside_the_driver_and_its_answer_reaches_the_machine() {
+        let (client, script) = client("own");
+        let driver = std::thread::current().id();
+        let consumer = builder(&client)
+            .allocate_with(
+                "last",
+                move |topic: &Topic, queues: &[MessageQueue], members: &[ClientId], own: &ClientId| {
+                    assert_ne!(std::thread::current().id(), driver, "it may block");
+                    assert_eq!((topic.as_str(), members.len(), own.as_str()), ("orders", 2, "b"));
+                    queues.iter().rev().take(1).cloned().collect()
+                },
+            )
+            .start(|_| async {})
+            .await
+            .unwrap();
+        assert_eq!(answer(&script).await, (7, Ok([queue(1)].into())));
+        drop(consumer);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        let (client, script) = client("panics");
+        let consumer = builder(&client)
+            .allocate_with(
+                "last",
+                |_: &Topic, _: &[MessageQueue], _: &[ClientId], _: &ClientId| panic!("on purpose"),
+            )
+            .start(|_| async {})
+            .await
+            .unwrap();
+        assert_eq!(answer(&script).await, (7, Err("the function panicked".into())));
+        drop(consumer);
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_can_answer_is_answered() {
+        let (client, script) = client("nobody");
+        let consumer = builder(&client).start(|_| async {}).await.unwrap();
+        let (_, share) = answer(&script).await;
+        assert_eq!(
+            share,
+            Err("no function is known for the strategy \"last\"".into())
+        );
+        drop(consumer);
+    }
+
+    #[tokio::test]
+    async fn an_own_strategy_without_its_function_does_not_start() {
+        let (client, _script) = client("missing");
+        let none = |_: &Topic, _: &[MessageQueue], _: &[ClientId], _: &ClientId| Vec::new();
+        let own = |name: &str| AllocateStrategy::Own(name.into());
+        for builder in [
+            builder(&client).strategy(own("last")),
+            builder(&client)
+                .allocate_with("first", none)
+                .strategy(own("last")),
+            builder(&client).strategy(AllocateStrategy::ConsistentHash { virtual_nodes: 0 }),
+        ] {
+            let refused = builder.start(|_| async {}).await;
+            let key = match refused {
+                Err(StartError::Config(error)) => error.key,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(key, "strategy");
+        }
+        // The last word counts.
+        let replaced = builder(&client)
+            .allocate_with("first", none)
+            .strategy(AllocateStrategy::Circle);
+        assert!(replaced.start(|_| async {}).await.is_ok());
+    }
+}

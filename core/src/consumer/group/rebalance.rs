@@ -371,6 +371,55 @@ mod tests {
     }
 
     #[test]
+    fn a_round_lasts_until_the_application_has_told_its_shares() {
+        const ALLOCATE: TimerKey = TimerKey::Group(GROUP, GroupTimer::Allocate);
+        let deciding = |topic: &str| Deciding {
+            topic: topic.into(),
+            others: true,
+        };
+        let ask = |rebalance: &mut Rebalance, bench: &mut Bench, at, topic| {
+            rebalance.ask(&mut bench.at(at), deciding(topic), Duration::from_secs(5))
+        };
+        let mut rebalance = Rebalance::new(GROUP);
+        let mut bench = Bench::new();
+        let number = rebalance.begin(Instant::ZERO, asked(&["a"]));
+        rebalance.answered(number, &"a".into());
+        let (first, second) = (
+            ask(&mut rebalance, &mut bench, 0, "T"),
+            ask(&mut rebalance, &mut bench, 10, "U"),
+        );
+        rebalance.settle(&mut bench.at(10), DEBOUNCE, INTERVAL);
+        want(&mut rebalance, &mut bench.at(20), Why::Notified, DEBOUNCE);
+        assert_eq!(
+            (rebalance.is_running(), bench.armed(TIMER), bench.armed(ALLOCATE)),
+            (true, None, Some(5_000)),
+            "the first question ends the wait for all"
+        );
+        assert_eq!(rebalance.decided(&mut bench.at(30), second), Some(deciding("U")));
+        assert_eq!(rebalance.decided(&mut bench.at(30), second), None, "once");
+        assert_eq!(bench.armed(ALLOCATE), Some(5_000));
+        assert_eq!(rebalance.decided(&mut bench.at(40), first), Some(deciding("T")));
+        rebalance.settle(&mut bench.at(40), DEBOUNCE, INTERVAL);
+        assert_eq!(
+            (rebalance.is_running(), bench.armed(TIMER), bench.armed(ALLOCATE)),
+            (false, Some(90), None)
+        );
+
+        let late = ask(&mut rebalance, &mut bench, 100, "T");
+        assert_eq!(rebalance.undecided(), [deciding("T")]);
+        assert_eq!(rebalance.decided(&mut bench.at(6_000), late), None);
+        let forgotten = ask(&mut rebalance, &mut bench, 6_000, "T");
+        rebalance.stop(&mut bench.at(6_001));
+        assert_eq!(
+            (
+                rebalance.decided(&mut bench.at(6_002), forgotten),
+                bench.armed(ALLOCATE)
+            ),
+            (None, None)
+        );
+    }
+
+    #[test]
     fn what_comes_during_a_round_is_not_lost_and_the_most_urgent_reason_counts() {
         for (reasons, at) in [
             (&[Why::Notified][..], 1_000),
