@@ -28,11 +28,15 @@ fn member(strategy: &str, queues: &[(&str, u32)], members: &[&str]) -> Bench {
 
 /// Every question so far for a topic.
 fn questions(bench: &Bench, topic: &str) -> Vec<AllocateQuestion> {
-    let asked = bench.told().iter().filter_map(|action| match action {
-        AppAction::Allocate(question) if question.topic.as_str() == topic => Some((**question).clone()),
-        _ => None,
-    });
-    asked.collect()
+    let mut asked = Vec::new();
+    for action in bench.told() {
+        if let AppAction::Allocate(question) = action
+            && question.topic.as_str() == topic
+        {
+            asked.push((**question).clone());
+        }
+    }
+    asked
 }
 
 fn answer(bench: &mut Bench, question: &AllocateQuestion, share: &[MessageQueue]) {
@@ -59,21 +63,23 @@ fn owned(bench: &Bench) -> Vec<String> {
 }
 
 fn failures(bench: &Bench) -> Vec<String> {
-    let notices = bench.notices().iter();
-    let failed = notices.filter_map(|notice| match &notice.kind {
-        NoticeKind::AllocationFailed { topic, strategy, why } => Some(format!("{topic} {strategy}: {why}")),
-        _ => None,
-    });
-    failed.collect()
+    let mut failures = Vec::new();
+    for notice in bench.notices() {
+        if let NoticeKind::AllocationFailed { topic, strategy, why } = &notice.kind {
+            failures.push(format!("{topic} {strategy}: {why}"));
+        }
+    }
+    failures
 }
 
 fn foreign(bench: &Bench) -> Vec<Vec<MessageQueue>> {
-    let notices = bench.notices().iter();
-    let told = notices.filter_map(|notice| match &notice.kind {
-        NoticeKind::QueuesNotInTopic { queues, .. } => Some(queues.clone()),
-        _ => None,
-    });
-    told.collect()
+    let mut foreign = Vec::new();
+    for notice in bench.notices() {
+        if let NoticeKind::QueuesNotInTopic { queues, .. } = &notice.kind {
+            foreign.push(queues.clone());
+        }
+    }
+    foreign
 }
 
 #[test]

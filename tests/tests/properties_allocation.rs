@@ -165,7 +165,9 @@ proptest! {
                 }
                 Why::Turn { place, .. } => prop_assert!(inside || places.contains(place), "{why}"),
                 Why::Ring { .. } => {}
-                other => prop_assert!(false, "{other}"),
+                other @ (Why::LeftOver { .. } | Why::Listed | Why::OwnRoom { .. } | Why::DesertedRoom { .. } | _) => {
+                    prop_assert!(false, "{other}");
+                }
             }
         }
         let owned: Vec<MessageQueue> = told.share.into_iter().map(|owned| owned.queue).collect();

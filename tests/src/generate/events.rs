@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rocketmq_consumer_core::event::{
     AppEvent, Event, NetCause, NetEvent, Report, RunRange, StoreEvent, Verdict,
 };
-use rocketmq_consumer_core::ids::{ConnId, ConsumeId, GroupKey, StoreKey, StoreKind};
+use rocketmq_consumer_core::ids::{AllocateId, ConnId, ConsumeId, GroupKey, StoreKey, StoreKind};
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::time::{Instant, WallTime};
 use rocketmq_consumer_core::wire::request::members::MembersChanged;
@@ -287,7 +287,22 @@ fn request<R: Request>(u: &mut Unstructured<'_>, conn: ConnId, oneway: bool, wor
 /// A wish that cannot be met.
 fn wish(u: &mut Unstructured<'_>) -> Result<AppEvent> {
     let group = || "g".into();
-    Ok(match u.int_in_range(0..=4_u8)? {
+    Ok(match u.int_in_range(0..=5_u8)? {
+        // Nobody asked.
+        5 => AppEvent::Allocated {
+            id: AllocateId {
+                group: GroupKey {
+                    slot: u.int_in_range(0..=1)?,
+                    generation: u.int_in_range(0..=2)?,
+                },
+                serial: u.int_in_range(0..=3)?,
+            },
+            share: if u.arbitrary()? {
+                Ok([].into())
+            } else {
+                Err("no".into())
+            },
+        },
         0 => AppEvent::Pause { group: group() },
         1 => AppEvent::Unsubscribe {
             group: group(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
+use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
 use rocketmq_consumer_core::ids::{
     ClientId, MessageQueue, PeerAddr, PhysicalOffset, QueueId, QueueOffset, Topic,
@@ -23,7 +24,7 @@ use rocketmq_consumer_core::wire::request::route::{BrokerData, QueueData, RouteR
 use rocketmq_consumer_core::wire::request::{Answer, Done, encode_answer, encode_refusal};
 use rocketmq_consumer_core::wire::subscription::Subscription;
 
-use super::dice::pick;
+use super::dice::{pick, rarely};
 use crate::world::{Asked, StoredMessage, records};
 
 /// Messages a broker sends at most for one pull.
@@ -118,6 +119,13 @@ impl Shelf {
         group.set_concurrency(u.int_in_range(1..=64)?);
         group.set_handler_batch(pick(u, &[1, 1, 4, 32])?);
         group.set_pull_batch(pick(u, &[32, 1, 5])?);
+        if rarely(u, 4)? {
+            let strategies = [
+                AllocateStrategy::Circle,
+                AllocateStrategy::ConsistentHash { virtual_nodes: 3 },
+            ];
+            group.set_strategy(u.choose(&strategies)?.clone());
+        }
         Ok(group)
     }
 

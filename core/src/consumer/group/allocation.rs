@@ -5,9 +5,11 @@
 //= rocketmq: AllocateMessageQueueStrategy.allocate type=differs
 //  reason: an own strategy is asked, not called; queues that no route names are told and not owned.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::action::{AllocateQuestion, AppAction};
@@ -33,23 +35,22 @@ impl Group {
         let Some(queues) = peers.routes.queues(topic).filter(|queues| !queues.is_empty()) else {
             return;
         };
-        let config = alloc::sync::Arc::clone(&self.config);
+        let config = Arc::clone(&self.config);
         let strategy = if *topic == self.retry_topic {
             config.strategy.for_retries()
         } else {
-            alloc::borrow::Cow::Borrowed(&config.strategy)
+            Cow::Borrowed(&config.strategy)
         };
-        // Who is not listed has no share; an own strategy need not know that case.
-        if let AllocateStrategy::Own(name) = &*strategy
-            && members.contains(&self.client_id)
-        {
-            return self.ask_application(cx, name, topic, queues, members, others);
+        if let AllocateStrategy::Own(name) = &*strategy {
+            if members.contains(&self.client_id) {
+                self.ask_application(cx, name, topic, queues, members, others);
+            } else {
+                // Who is not listed has no share; an own strategy need not know that case.
+                self.apply_share(cx, peers, topic, Vec::new(), others);
+            }
+            return;
         }
-        let share = match &*strategy {
-            AllocateStrategy::Own(_) => Ok(Vec::new()),
-            strategy => strategy.allocate_all(queues, members, &self.client_id),
-        };
-        match share {
+        match strategy.allocate_all(queues, members, &self.client_id) {
             Ok(share) => {
                 self.tell_if_not_there(cx, topic, strategy.not_there(topic, queues));
                 self.apply_share(cx, peers, topic, share, others);
