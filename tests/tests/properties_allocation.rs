@@ -59,6 +59,9 @@ fn owners(
 }
 
 proptest! {
+    // Each case asks every member, and hashing is slow without optimisation.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Together all members own every queue once.
     #[test]
     fn shares_are_complete_and_disjoint(

@@ -1,7 +1,7 @@
 //! Why a member owns what it owns: for people who look at two shares and do not believe them.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::ids::{ClientId, MessageQueue};
 
 use super::consistent_hash::{Ring, hash, java_text};
+use super::nearby::Part;
 use super::{AllocateError, AllocateStrategy, machine_room, nearby, positions_of};
 
 /// A share, and how it came about.
@@ -165,16 +166,15 @@ impl AllocateStrategy {
             });
             owned_by_somebody.extend(share);
         }
-        let share = self.allocate_all(queues, members, own)?.into_iter().map(|queue| {
-            let why = self.why(&queue, queues, members, own)?;
-            Ok(Owned { queue, why })
-        });
+        let share = self.allocate_all(queues, members, own)?;
+        let reasons = self.reasons(&share, queues, members, own)?;
+        let share = share.into_iter().zip(reasons);
         let is_nobodys = |queue: &&MessageQueue| !self.is_listed() && !owned_by_somebody.contains(*queue);
         Ok(Explanation {
             strategy: self.to_string(),
             queues: queues.len(),
             members: shares,
-            share: share.collect::<Result<_, AllocateError>>()?,
+            share: share.map(|(queue, why)| Owned { queue, why }).collect(),
             nobodys: queues.iter().filter(is_nobodys).cloned().collect(),
         })
     }
@@ -192,53 +192,76 @@ impl AllocateStrategy {
         }
     }
 
-    /// Why a queue is `own`'s, which it is.
-    fn why(
+    /// Why each queue of `share` is `own`'s, which it is.
+    fn reasons(
         &self,
-        queue: &MessageQueue,
+        share: &[MessageQueue],
         queues: &[MessageQueue],
         members: &[ClientId],
         own: &ClientId,
-    ) -> Result<Why, AllocateError> {
-        let index_in =
-            |queues: &[&MessageQueue]| queues.iter().position(|other| *other == queue).unwrap_or(0);
-        let all: Vec<&MessageQueue> = queues.iter().collect();
+    ) -> Result<Vec<Why>, AllocateError> {
+        let count = members.len();
         Ok(match self {
-            Self::Averagely => block(index_in(&all), all.len(), members.len()),
-            Self::Circle => Why::Turn {
-                index: index_in(&all),
-                place: index_in(&all) % members.len().max(1),
-                places: members.len(),
-            },
+            Self::Averagely => by_index(share, queues.iter(), |index, total| block(index, total, count)),
+            Self::Circle => by_index(share, queues.iter(), |index, _| Why::Turn {
+                index,
+                place: index % count.max(1),
+                places: count,
+            }),
             Self::MachineRoom { rooms } => {
-                let eligible: Vec<_> = machine_room::eligible(queues, rooms).collect();
-                room_block(index_in(&eligible), eligible.len(), members.len())
+                let eligible = machine_room::eligible(queues, rooms);
+                by_index(share, eligible, |index, total| room_block(index, total, count))
             }
             Self::ConsistentHash { virtual_nodes } => {
-                let found = Ring::new(members, *virtual_nodes)?.point_of(queue);
-                let (point_at, point) = found.map_or((0, 0), |(at, point)| (at, point.number));
-                Why::Ring {
-                    queue_at: hash(&java_text(queue)),
-                    point_at,
-                    point,
-                }
+                let ring = Ring::new(members, *virtual_nodes)?;
+                share.iter().map(|queue| ring_point(&ring, queue)).collect()
             }
-            Self::Config { .. } => Why::Listed,
+            Self::Config { .. } => share.iter().map(|_| Why::Listed).collect(),
             Self::Nearby { rooms, inner } => {
-                let parts = nearby::parts(rooms, queues, members, own)?;
-                let Some(part) = parts.iter().find(|part| part.queues.contains(queue)) else {
-                    return Ok(Why::Listed);
-                };
-                let why = Box::new(inner.why(queue, &part.queues, &part.members, own)?);
-                let room = part.room.into();
-                if part.is_deserted {
-                    Why::DesertedRoom { room, why }
-                } else {
-                    Why::OwnRoom { room, why }
+                let mut reasons = BTreeMap::new();
+                for part in nearby::parts(rooms, queues, members, own)? {
+                    let inside = inner.allocate_all(&part.queues, &part.members, own)?;
+                    let whys = inner.reasons(&inside, &part.queues, &part.members, own)?;
+                    let whys = whys.into_iter().map(|why| part.because(why));
+                    reasons.extend(inside.into_iter().zip(whys));
                 }
+                share.iter().filter_map(|queue| reasons.remove(queue)).collect()
             }
             Self::Own(name) => return Err(AllocateError::Own(name.clone())),
         })
+    }
+}
+
+impl Part<'_> {
+    fn because(&self, why: Why) -> Why {
+        let (room, why) = (self.room.into(), Box::new(why));
+        if self.is_deserted {
+            Why::DesertedRoom { room, why }
+        } else {
+            Why::OwnRoom { room, why }
+        }
+    }
+}
+
+/// Reasons that follow from the places of queues among those that are shared, and from how many those are.
+fn by_index<'a>(
+    share: &[MessageQueue],
+    shared: impl Iterator<Item = &'a MessageQueue>,
+    why: impl Fn(usize, usize) -> Why,
+) -> Vec<Why> {
+    let places: BTreeMap<&MessageQueue, usize> = shared.zip(0..).collect();
+    let known = share.iter().filter_map(|queue| places.get(queue));
+    known.map(|index| why(*index, places.len())).collect()
+}
+
+fn ring_point(ring: &Ring<'_>, queue: &MessageQueue) -> Why {
+    let (point_at, point) = ring
+        .point_of(queue)
+        .map_or((0, 0), |(at, point)| (at, point.number));
+    Why::Ring {
+        queue_at: hash(&java_text(queue)),
+        point_at,
+        point,
     }
 }
 
