@@ -76,3 +76,30 @@ pub(super) fn java_text(queue: &MessageQueue) -> String {
     let MessageQueue { topic, broker, id } = queue;
     format!("MessageQueue [topic={topic}, brokerName={broker}, queueId={id}]")
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn points(members: &[&str], virtual_nodes: u32) -> Vec<(u32, usize)> {
+        let members: Vec<ClientId> = members.iter().map(|id| (*id).into()).collect();
+        let ring = Ring::new(&members, virtual_nodes).expect("a small ring");
+        ring.points
+            .into_iter()
+            .map(|(at, point)| (at, point.number))
+            .collect()
+    }
+
+    #[test]
+    fn an_id_that_is_listed_twice_has_twice_the_points() {
+        assert_eq!(points(&["a", "a"], 2), points(&["a"], 4));
+        assert_eq!(points(&["a", "b", "a"], 3).len(), 9);
+    }
+
+    #[test]
+    fn texts_are_hashed_as_java_hashes_them() {
+        assert_eq!(hash("10.0.0.1@7-0"), 1_169_456_621);
+    }
+}
