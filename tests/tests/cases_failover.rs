@@ -670,11 +670,7 @@ fn a_broker_that_goes_away_loses_nothing_that_is_under_way() {
         .sent(COMMIT)
         .last()
         .map(|commit| (commit.link.conn, offset_of(commit)));
-    assert_eq!(
-        last.map(|(conn, _)| conn),
-        Some(new),
-        "the commit is sent once more there"
-    );
+    assert_eq!(last.map(|(conn, _)| conn), Some(new), "it is committed there");
     // The pull that is held on the old connection brings its messages, the next one goes to the new one.
     let pulls: Vec<Asked> = bench
         .outstanding(PULL)

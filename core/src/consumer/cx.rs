@@ -122,11 +122,12 @@ pub(crate) enum Purpose {
 
 impl Purpose {
     /// Whether a request may be sent on another connection than the one it was meant for. Pulls and questions for
-    /// members may not: they wait until a heartbeat was acknowledged on theirs.
+    /// members may not: they wait until a heartbeat was acknowledged on theirs. Nor may commits: what is sent again
+    /// later has to be what is finished by then, or it would take back what a pull has carried meanwhile.
     pub(crate) const fn may_go_elsewhere(&self) -> bool {
         match self {
             Self::Members { .. } | Self::Unregister { .. } => false,
-            Self::Queue { ask, .. } => !matches!(ask, QueueAsk::Pull { .. }),
+            Self::Queue { ask, .. } => !matches!(ask, QueueAsk::Pull { .. } | QueueAsk::Commit(_)),
             Self::Route(_)
             | Self::Heartbeat { .. }
             | Self::SendBack { .. }

@@ -276,6 +276,11 @@ impl Group {
             Err(error) => {
                 tenure.progress.failed();
                 Self::on_commit_refused(cx, &name, &error);
+                // The broker wants to be asked on another connection, which is being made: a queue that is given
+                // back has no later occasion.
+                if matches!(error, CallError::Broker { code, .. } if code == ResponseCode::GO_AWAY.0) {
+                    queue.commit_if_due(cx, &self.name, self.offset_timeout);
+                }
                 self.commit_failed(cx, key, name, offset, &error);
             }
         }
