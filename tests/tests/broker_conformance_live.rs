@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rocketmq_consumer_testing::conformance::compare::{Known, compare};
 use rocketmq_consumer_testing::conformance::{Outcome, Sockets, cluster_config, recording, run, script};
-use rocketmq_consumer_testing::rocketmq::{Cluster, LaunchError};
+use rocketmq_consumer_testing::rocketmq::{Cluster, LaunchError, Version};
 use rocketmq_consumer_tokio::broker::EmbeddedBroker;
 
 const RECORDING: &str = concat!(
@@ -21,6 +21,8 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn the_real_broker_answers_as_recorded() -> Result<(), LaunchError> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let cluster = Cluster::builder()
+        // The recording is of this one.
+        .version(Version::CURRENT)
         .broker_config("autoCreateTopicEnable", "true")
         .broker_config("messageDelayLevel", script::DELAY_LEVELS)
         .start()?;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use rocketmq_consumer_testing::rocketmq::{
-    AdminClient, AdminError, Cluster, GroupConfig, JavaConsumer, JavaProducer, LaunchError, Producer,
+    AdminClient, AdminError, Cluster, GroupConfig, JavaConsumer, JavaProducer, LaunchError, Producer, Version,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -71,7 +71,9 @@ fn a_private_cluster_serves_a_java_consumer_and_survives_its_operations() -> Res
             "committed on stopping"
         );
     }
-    assert_eq!(admin.query_offset("nobody", "orders", 0)?, None);
+    // Releases before 5.0 do not know the flag that tells nothing from 0.
+    let nothing = (cluster.version() < Version::new(5, 0, 0)).then_some(0);
+    assert_eq!(admin.query_offset("nobody", "orders", 0)?, nothing);
 
     settings_are_changed_and_read_back(&mut admin)?;
     brokers_keep_their_store(&cluster)?;

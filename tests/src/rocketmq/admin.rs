@@ -147,8 +147,14 @@ impl TopicRoute {
     /// The master's address of a broker.
     #[must_use]
     pub fn master(&self, broker: &str) -> Option<&str> {
+        self.address(broker, 0)
+    }
+
+    /// The address of a broker with this id.
+    #[must_use]
+    pub fn address(&self, broker: &str, id: i64) -> Option<&str> {
         let found = self.brokers.iter().find(|entry| entry.broker == broker)?;
-        found.addresses.get(&0).map(String::as_str)
+        found.addresses.get(&id).map(String::as_str)
     }
 }
 

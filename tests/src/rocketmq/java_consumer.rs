@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::LaunchError;
 use super::clock::Deadline;
 use super::folder::Folder;
 use super::jvm::{Jvm, Recipe};
+use super::{LaunchError, Version};
 
 /// How long a peer may take to start; 2 seconds on an idle machine.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(60);
@@ -161,6 +161,7 @@ impl JavaConsumerBuilder {
         let folder = Folder::new("consumer")?;
         let recipe = Recipe {
             name: "java-consumer".into(),
+            version: Version::CURRENT,
             home: folder.path().to_path_buf(),
             options: self.options,
             main: "rocketmq.consumer.testing.JavaConsumer",

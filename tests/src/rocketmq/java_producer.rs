@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::LaunchError;
 use super::clock::Deadline;
 use super::folder::Folder;
 use super::java_consumer::{STOP_LIMIT, start_peer};
 use super::jvm::{Jvm, Recipe};
+use super::{LaunchError, Version};
 
 /// A running `DefaultMQProducer`. Dropped, it is killed.
 #[derive(Debug)]
@@ -93,6 +93,7 @@ impl JavaProducerBuilder {
         let record = folder.path().join("acknowledged");
         let recipe = Recipe {
             name: "java-producer".into(),
+            version: Version::CURRENT,
             home: folder.path().to_path_buf(),
             options: self.options.clone(),
             main: "rocketmq.consumer.testing.JavaProducer",

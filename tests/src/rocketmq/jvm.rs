@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::clock::Deadline;
-use super::{LaunchError, class_path, folder};
+use super::{LaunchError, Version, class_path, folder};
 
 /// Options every JVM of ours gets; what a caller adds comes later and wins.
 const OPTIONS: &[&str] = &[
@@ -24,6 +24,9 @@ const OPTIONS: &[&str] = &[
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
 ];
 
+/// Earlier releases read files of `conf` in their home.
+const FIRST_WITHOUT_CONF: Version = Version::new(5, 0, 0);
+
 /// How long the threads of a process may take to stop.
 const SUSPEND_LIMIT: Duration = Duration::from_secs(10);
 
@@ -32,6 +35,8 @@ const SUSPEND_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Recipe {
     /// For messages, for example `broker-a`.
     pub(crate) name: String,
+    /// Whose jars it runs.
+    pub(crate) version: Version,
     /// `user.home` of the process: its logs, temporary files and stores.
     pub(crate) home: PathBuf,
     pub(crate) options: Vec<String>,
@@ -44,6 +49,9 @@ impl Recipe {
     pub(crate) fn command(&self) -> Result<Command, LaunchError> {
         let temporary = self.home.join("tmp");
         folder::create(&temporary)?;
+        if self.version < FIRST_WITHOUT_CONF {
+            self.write_conf()?;
+        }
         let printed = std::fs::File::options()
             .create(true)
             .append(true)
@@ -60,13 +68,22 @@ impl Recipe {
             .arg(property("rocketmq.home.dir", &self.home))
             .args(&self.options)
             .arg("-cp")
-            .arg(class_path::class_path()?)
+            .arg(class_path::class_path(self.version)?)
             .arg(self.main)
             .args(&self.arguments)
             .env_remove("NAMESRV_ADDR")
             .stdout(printed)
             .stderr(again);
         Ok(command)
+    }
+
+    /// Where servers of releases before 5.0 look for how to log, and do not start without.
+    fn write_conf(&self) -> Result<(), LaunchError> {
+        let conf = self.home.join("conf");
+        folder::create(&conf)?;
+        ["logback_namesrv.xml", "logback_broker.xml"]
+            .iter()
+            .try_for_each(|name| folder::write(&conf.join(name), class_path::LOGBACK))
     }
 
     /// Where the process's own output goes.

@@ -25,6 +25,7 @@ mod admin;
 mod class_path;
 mod clock;
 mod cluster;
+mod cluster_builder;
 mod error;
 mod folder;
 mod java_consumer;
@@ -34,14 +35,17 @@ mod ports;
 mod producer;
 mod remoting;
 mod server;
+mod version;
 
 pub use admin::{
     AdminClient, BrokerAddresses, BrokerQueues, ConsumerConnection, GroupConfig, TopicConfig, TopicRoute,
 };
-pub use cluster::{Cluster, ClusterBuilder};
+pub use cluster::Cluster;
+pub use cluster_builder::{ClusterBuilder, Replication};
 pub use error::{AdminError, LaunchError};
 pub use java_consumer::{ConsumerSummary, JavaConsumer, JavaConsumerBuilder, Received};
 pub use java_producer::{JavaProducer, JavaProducerBuilder, ProducerSummary};
 pub use producer::{Acknowledged, Producer, Run};
 pub use remoting::Reply;
 pub use server::Server;
+pub use version::{NotAVersion, Version};

@@ -20,9 +20,11 @@ const GET_ROUTEINFO_BY_TOPIC: i32 = 105;
 #[derive(Clone, Debug)]
 pub(crate) enum Role {
     NameServer,
-    /// Registered at the name server of this address.
+    /// Registered at the name server of this address, under the broker's name with this id.
     Broker {
         name_server: String,
+        broker: String,
+        id: i64,
     },
 }
 
@@ -45,7 +47,7 @@ impl Server {
         }
     }
 
-    /// `name-server`, or the broker's name: `broker-a`, `broker-b`, …
+    /// `name-server`, or the broker's name: `broker-a`, `broker-b`, …; of a slave `broker-a-slave`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.recipe.name
@@ -178,12 +180,16 @@ impl Server {
     fn is_registered(&self) -> bool {
         match &self.role {
             Role::NameServer => true,
-            Role::Broker { name_server } => {
+            Role::Broker {
+                name_server,
+                broker,
+                id,
+            } => {
                 // A broker may well be restarted while the name server is down: then nobody can list it.
                 let Ok(mut admin) = AdminClient::connect(name_server) else {
                     return true;
                 };
-                matches!(admin.route(self.name()), Ok(Some(route)) if route.master(self.name()) == Some(self.address()))
+                matches!(admin.route(broker), Ok(Some(route)) if route.address(broker, *id) == Some(self.address()))
             }
         }
     }
