@@ -54,20 +54,24 @@ pub struct ClusterBuilder {
 /// What a master waits for before it acknowledges a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// Its slave has the message too (`SYNC_MASTER`); without a slave it says so and acknowledges all the same.
+    /// Its slave has the message too (`SYNC_MASTER`). Without a slave it says after 3 seconds that it has not.
     Sync,
     /// Nothing (`ASYNC_MASTER`): what its slave has not copied when it dies is not there before it is back.
     Async,
 }
 
 impl Replication {
-    const fn role(self) -> &'static str {
+    /// What a master is told. Since 5.0 a synchronous one waits for as many copies as it is told, its own
+    /// included, and that is 1 by default; earlier ones do not know the setting.
+    const fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Sync => "SYNC_MASTER",
-            Self::Async => "ASYNC_MASTER",
+            Self::Sync => &[("brokerRole", "SYNC_MASTER"), ("inSyncReplicas", "2")],
+            Self::Async => &[("brokerRole", "ASYNC_MASTER")],
         }
     }
 }
+
+const SLAVE: &[(&str, &str)] = &[("brokerRole", "SLAVE")];
 
 /// Where a broker stands among those of its name.
 #[derive(Clone, Copy, Debug)]
@@ -268,12 +272,18 @@ impl ClusterBuilder {
             .config
             .iter()
             .map(|(key, value)| (key.as_str(), value.as_str()));
-        let role = self.slaves.map(|replication| match place.id {
-            0 => ("brokerRole", replication.role()),
-            _ => ("brokerRole", "SLAVE"),
-        });
+        let role = match (self.slaves, place.id) {
+            (None, _) => &[],
+            (Some(replication), 0) => replication.settings(),
+            (Some(_), _) => SLAVE,
+        };
         let id = place.id.to_string();
-        let all = BROKER_CONFIG.iter().copied().chain(own).chain(given).chain(role);
+        let all = BROKER_CONFIG
+            .iter()
+            .copied()
+            .chain(own)
+            .chain(given)
+            .chain(role.iter().copied());
         // Java's properties: the last of equal keys counts.
         all.chain([("brokerId", id.as_str())])
             .map(|(key, value)| format!("{key}={value}\n"))
