@@ -58,6 +58,35 @@ impl Load {
     }
 }
 
+/// Several producers of one topic.
+#[derive(Debug)]
+pub(crate) struct Loads(Vec<Load>);
+
+impl Loads {
+    /// So many messages a second by so many producers; each numbers its own from its own million on.
+    pub(crate) fn start(name_server: &str, topic: &str, rate: u32, producers: u32) -> Self {
+        let begin = |place| {
+            Load::start(
+                name_server,
+                topic,
+                rate / producers,
+                0,
+                u64::from(place) * 1_000_000,
+            )
+        };
+        Self((0..producers).map(begin).collect())
+    }
+
+    /// Stops all of them; what they sent together, in the time of the slowest.
+    pub(crate) fn stop(self) -> Sent {
+        let sent: Vec<Sent> = self.0.into_iter().map(Load::stop).collect();
+        Sent {
+            numbers: sent.iter().flat_map(|one| one.numbers.iter().copied()).collect(),
+            took: sent.iter().map(|one| one.took).max().unwrap_or_default(),
+        }
+    }
+}
+
 impl Sent {
     /// Messages a second.
     #[allow(clippy::cast_precision_loss, reason = "a test sends less than 2^53 messages")]
