@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rocketmq_consumer_testing::rocketmq::{AdminClient, Server};
+use rocketmq_consumer_testing::rocketmq::{AdminClient, Cluster, Producer, Server};
 
-use crate::outage_tools::now;
+use crate::outage_tools::{now, wait_for};
 
+const GET_ALL_TOPIC_CONFIG: i32 = 21;
 const GET_BROKER_RUNTIME_INFO: i32 = 28;
 /// How often offsets are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -24,6 +25,41 @@ pub(crate) fn messages_read(broker: &Server) -> Option<i64> {
         .ok()?;
     let body: serde_json::Value = serde_json::from_slice(&reply.body).ok()?;
     body["table"]["msgGetTotalTodayNow"].as_str()?.parse().ok()
+}
+
+/// Waits until the slave copies what its master stores: it begins to some seconds after both have started, and a
+/// synchronous master makes its producers wait until then.
+pub(crate) fn wait_until_copied(cluster: &Cluster) {
+    const TOPIC: &str = "Copied";
+    cluster
+        .create_topic(TOPIC, &[(0, 1)])
+        .expect("a topic can be created");
+    Producer::new(cluster.name_server(), TOPIC)
+        .and_then(|mut producer| producer.send("x"))
+        .expect("it is stored");
+    wait_for("the copy of a message", Duration::from_secs(60), || {
+        let mut slave = cluster.slave(0).admin().ok()?;
+        (slave.max_offset(TOPIC, 0).ok()? > 0).then_some(())
+    });
+}
+
+/// Waits until a slave knows a topic: it asks its master once a minute, and refuses pulls of what it does not know.
+pub(crate) fn wait_until_known(slave: &Server, topic: &str) {
+    wait_for("the topic on the slave", Duration::from_secs(120), || {
+        let reply = slave
+            .admin()
+            .ok()?
+            .request(
+                GET_ALL_TOPIC_CONFIG,
+                &[("topicSeq", &0), ("maxTopicNum", &1_000)],
+                &[],
+            )
+            .ok()?;
+        let quoted = format!("\"{topic}\"");
+        String::from_utf8_lossy(&reply.body)
+            .contains(&quoted)
+            .then_some(())
+    });
 }
 
 /// Committed offsets by queue.

@@ -71,7 +71,8 @@ impl Replication {
     }
 }
 
-const SLAVE: &[(&str, &str)] = &[("brokerRole", "SLAVE")];
+/// Since 5.0 a slave refuses every pull unless it is told not to.
+const SLAVE: &[(&str, &str)] = &[("brokerRole", "SLAVE"), ("slaveReadEnable", "true")];
 
 /// Where a broker stands among those of its name.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +102,8 @@ impl ClusterBuilder {
         self
     }
 
-    /// Gives every broker a slave with a store of its own, see [`Cluster::slave`].
+    /// Gives every broker a slave with a store of its own, see [`Cluster::slave`]. It answers pulls; that it has
+    /// begun to copy is not waited for.
     pub fn slaves(mut self, replication: Replication) -> Self {
         self.slaves = Some(replication);
         self
