@@ -9,6 +9,7 @@ use rocketmq_consumer_core::notice::{NoticeKind, OffsetTrouble};
 use rocketmq_consumer_core::status::HoldReason;
 use rocketmq_consumer_core::time::WallTime;
 use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::request::offsets::StoredOffset;
 use rocketmq_consumer_core::wire::request::offsets::{
     CommitOffsetRequest, OffsetAnswer, SearchOffsetRequest,
 };
@@ -234,4 +235,41 @@ fn moves_without_end_are_paced() {
         50,
         "one that serves is followed at once"
     );
+}
+
+/// The end of all numbers is a position like any other, and a negative one is none.
+#[test]
+fn absurd_positions_are_survived_and_negative_ones_are_asked_for_again() {
+    let mut bench = Bench::owning_one_queue(i64::MAX, |_, _| {});
+    for _ in 0..3 {
+        let (pull, request) = bench.expect_pull();
+        assert_eq!(request.offset.0, i64::MAX);
+        bench.answer(&pull, &moved(7, 0, 7));
+        bench.sleep(secs(1));
+    }
+    assert_eq!(bench.expect_pull().1.offset.0, 7, "nothing was seen: its end");
+
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+    });
+    bench.withhold(RequestCode::QUERY_CONSUMER_OFFSET);
+    bench.settle();
+    for _ in 0..3 {
+        let asked = bench.expect_request(RequestCode::QUERY_CONSUMER_OFFSET);
+        bench.answer(&asked, &StoredOffset(Some(QueueOffset(-5))));
+        assert!(
+            bench.sent(PULL).is_empty() && bench.outstanding(RequestCode::QUERY_CONSUMER_OFFSET).is_empty()
+        );
+        bench.sleep(secs(1));
+    }
+    let told = bench.count_notices(|kind| {
+        matches!(
+            kind,
+            NoticeKind::RequestRefused {
+                request: "query offset",
+                ..
+            }
+        )
+    });
+    assert_eq!(told, 1);
 }
