@@ -74,13 +74,19 @@ fn answer_10(bench: &mut Bench, answer: &PullAnswer) -> (u32, i64) {
     (9, 10)
 }
 
+/// Where it was told to go on because of illegal offsets, and why.
 fn illegal(bench: &Bench) -> Vec<(i64, OffsetTrouble)> {
-    let notices = bench.notices().iter();
-    notices
-        .filter_map(|notice| match notice.kind {
-            NoticeKind::OffsetIllegal { to, why, .. } => Some((to.0, why)),
-            _ => None,
-        })
+    let of = |kind: &NoticeKind| {
+        if let NoticeKind::OffsetIllegal { to, why, .. } = kind {
+            Some((to.0, *why))
+        } else {
+            None
+        }
+    };
+    bench
+        .notices()
+        .iter()
+        .filter_map(|notice| of(&notice.kind))
         .collect()
 }
 
