@@ -364,6 +364,12 @@ settings! {
     undecodable / set_undecodable: UndecodablePolicy = UndecodablePolicy::DeadLetter;
     /// Largest body after decompression, in bytes; a larger one is undecodable. Default 16 MiB.
     body_bytes_max / set_body_bytes_max: u64 = 16 * MIB;
+    /// Messages of inner batches (topics with `queue.type=BatchCQ`) that one pull answer may bring; what is
+    /// behind them is pulled again. Default 1024, 1..=65535.
+    inner_batch_messages_max / set_inner_batch_messages_max: u32 = 1024;
+    /// Bytes that messages of inner batches may take beside one pull answer; the first one always may, what is
+    /// behind them is pulled again. Default 16 MiB. `body_bytes_max` holds for a batch as a whole.
+    inner_batch_bytes_max / set_inner_batch_bytes_max: u64 = 16 * MIB;
     /// Whether a body whose checksum does not match is undecodable. Default false: it is delivered,
     /// with a notice, because brokers do not guarantee the field on every path.
     crc_reject / set_crc_reject: bool = false;
@@ -431,10 +437,13 @@ impl GroupConfig {
         check_range("pull_batch", self.pull_batch, 1, 1024)?;
         check_range("queue_count_max", self.queue_count_max, 1, 65_535)?;
         check_range("queue_span_max", self.queue_span_max, 1, 65_535)?;
+        let messages = self.inner_batch_messages_max;
+        check_range("inner_batch_messages_max", messages, 1, 65_535)?;
         for (key, bytes) in [
             ("queue_bytes_max", self.queue_bytes_max),
             ("buffer_bytes_max", self.buffer_bytes_max),
             ("body_bytes_max", self.body_bytes_max),
+            ("inner_batch_bytes_max", self.inner_batch_bytes_max),
         ] {
             if bytes == 0 {
                 return Err(ConfigError::new(key, "must be above 0"));
@@ -688,6 +697,8 @@ mod tests {
             set_queue_bytes_max: [1, u64::MAX], [0];
             set_buffer_bytes_max: [1, u64::MAX], [0];
             set_body_bytes_max: [1, u64::MAX], [0];
+            set_inner_batch_messages_max: [1, 65_535], [0, 65_536];
+            set_inner_batch_bytes_max: [1, u64::MAX], [0];
             set_max_reconsume: [0, i32::MAX.unsigned_abs()], [u32::MAX];
             set_pull_hold: [millis(1), millis(22_999)], [ZERO];
             set_pull_deadline: [millis(15_001), secs(7200)], [ZERO, secs(15), secs(7201)];

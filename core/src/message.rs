@@ -88,22 +88,31 @@ impl Message {
         self.record().queue_offset()
     }
 
-    /// Its place in the broker's commit log.
+    /// Its place in the broker's commit log; of a message in an inner batch that of the batch.
     #[must_use]
     pub fn physical_offset(&self) -> PhysicalOffset {
         self.record().physical_offset()
     }
 
-    /// The id the producer gave it, or where there is none the one of its place of storage.
+    /// The id the producer gave it, or where there is none the one of its place of storage, which messages
+    /// of one inner batch share.
     #[must_use]
     pub fn msg_id(&self) -> Cow<'_, str> {
         self.record().msg_id()
     }
 
-    /// The id of its place of storage: each redelivery has another.
+    /// The id of its place of storage: each redelivery has another. A message of an inner batch has none, as
+    /// in Java: its place holds the whole batch.
     #[must_use]
-    pub fn offset_msg_id(&self) -> String {
-        self.record().offset_msg_id()
+    pub fn offset_msg_id(&self) -> Option<String> {
+        (!self.is_inner()).then(|| self.record().offset_msg_id())
+    }
+
+    /// Whether it came as part of an inner batch. Its place in the commit log is then that of the batch, and
+    /// who sends that place back sends back every message of it.
+    #[must_use]
+    pub fn is_inner(&self) -> bool {
+        self.batch.is_inner(self.position)
     }
 
     /// The business keys, separated by spaces.
@@ -184,7 +193,9 @@ impl Message {
     /// The body as it is stored, perhaps compressed.
     #[must_use]
     pub fn stored_body(&self) -> Bytes {
-        self.batch.frame().slice(self.record().entry().body_range())
+        self.batch
+            .stored_body(self.position)
+            .expect("`new` has checked the position")
     }
 
     /// Opens and checks the body. A decompressed one is kept in this message and in what is cloned

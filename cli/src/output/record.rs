@@ -15,6 +15,8 @@ pub(crate) struct RecordView<'a> {
     stored_topic: &'a str,
     broker: Option<&'a str>,
     record: Record<'a>,
+    /// A message of an inner batch, which has no place of storage of its own.
+    inner: bool,
     body: &'a [u8],
     consumer: Option<&'a str>,
     decoded: Option<DecodedParts>,
@@ -23,13 +25,13 @@ pub(crate) struct RecordView<'a> {
 /// What only `decode messages` shows.
 struct DecodedParts {
     /// Size of the record in bytes.
-    store_size: usize,
+    store_size: Option<usize>,
     /// Its place in the commit log.
     physical_offset: i64,
     /// The system flag as on the wire.
     sys_flag: i32,
     /// The checksum as stored, not compared with anything.
-    body_crc: u32,
+    body_crc: Option<u32>,
 }
 
 impl<'a> RecordView<'a> {
@@ -40,6 +42,7 @@ impl<'a> RecordView<'a> {
             stored_topic: message.stored_topic(),
             broker: Some(message.broker().as_str()),
             record: message.record(),
+            inner: message.is_inner(),
             body,
             consumer: Some(consumer),
             decoded: None,
@@ -53,15 +56,45 @@ impl<'a> RecordView<'a> {
             stored_topic: record.topic(),
             broker: None,
             record,
+            inner: false,
             body,
             consumer: None,
             decoded: Some(DecodedParts {
-                store_size: record.bytes().len(),
+                store_size: Some(record.bytes().len()),
                 physical_offset: record.physical_offset().0,
                 sys_flag: record.sys_flag().0,
-                body_crc: record.body_crc(),
+                body_crc: Some(record.body_crc()),
             }),
         }
+    }
+
+    /// A message of an inner batch in a file. Place and system flag are those of the batch; neither a size nor
+    /// a checksum of its own is stored.
+    pub(crate) fn inner(outer: Record<'a>, record: Record<'a>) -> Self {
+        let decoded = DecodedParts {
+            store_size: None,
+            physical_offset: outer.physical_offset().0,
+            sys_flag: outer.sys_flag().0,
+            body_crc: None,
+        };
+        Self {
+            inner: true,
+            decoded: Some(decoded),
+            ..Self::decoded(record, record.stored_body())
+        }
+    }
+
+    /// The id the producer gave, or else that of the place of storage where there is one.
+    fn msg_id(&self) -> Option<Cow<'_, str>> {
+        if self.inner {
+            self.record.unique_key()
+        } else {
+            Some(self.record.msg_id())
+        }
+    }
+
+    fn offset_msg_id(&self) -> Option<String> {
+        (!self.inner).then(|| self.record.offset_msg_id())
     }
 }
 
@@ -75,8 +108,8 @@ impl Serialize for RecordView<'_> {
         map.serialize_entry("broker", &self.broker)?;
         map.serialize_entry("queue_id", &record.queue_id().0)?;
         map.serialize_entry("queue_offset", &record.queue_offset().0)?;
-        map.serialize_entry("msg_id", &record.msg_id())?;
-        map.serialize_entry("offset_msg_id", &record.offset_msg_id())?;
+        map.serialize_entry("msg_id", &self.msg_id())?;
+        map.serialize_entry("offset_msg_id", &self.offset_msg_id())?;
         map.serialize_entry("keys", &record.keys())?;
         map.serialize_entry("tags", &record.tags())?;
         map.serialize_entry("born_at", &record.born_at().as_unix_millis())?;

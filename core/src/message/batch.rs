@@ -16,6 +16,8 @@ pub struct Batch {
     queue: MessageQueue,
     from_retry_topic: bool,
     frame: Bytes,
+    /// The messages of inner batches, as records of their own. Their entries count on from the end of the frame.
+    unwrapped: Bytes,
     entries: SmallVec<[Entry; 32]>,
     min_offset: QueueOffset,
     max_offset: QueueOffset,
@@ -41,8 +43,32 @@ impl Batch {
         min_offset: QueueOffset,
         max_offset: QueueOffset,
     ) -> Self {
+        Self::with_unwrapped(
+            queue,
+            from_retry_topic,
+            [frame, Bytes::new()],
+            entries,
+            min_offset,
+            max_offset,
+        )
+    }
+
+    /// The same with the messages of inner batches: the second of the buffers holds a record for each, and
+    /// their entries count on from the end of the first.
+    pub(crate) fn with_unwrapped(
+        queue: MessageQueue,
+        from_retry_topic: bool,
+        [frame, unwrapped]: [Bytes; 2],
+        entries: SmallVec<[Entry; 32]>,
+        min_offset: QueueOffset,
+        max_offset: QueueOffset,
+    ) -> Self {
+        let ends = [frame.len(), frame.len() + unwrapped.len()];
         assert!(
-            entries.iter().all(|entry| entry.range().end <= frame.len()),
+            entries.iter().all(|entry| {
+                let range = entry.range();
+                range.end <= ends[usize::from(range.start >= ends[0])]
+            }),
             "an entry of {queue} points behind the frame"
         );
         debug_assert!(
@@ -53,6 +79,7 @@ impl Batch {
             queue,
             from_retry_topic,
             frame,
+            unwrapped,
             entries,
             min_offset,
             max_offset,
@@ -71,11 +98,17 @@ impl Batch {
         self.from_retry_topic
     }
 
-    /// The body of the pull answer, which every message shares. Its length is what the batch costs in
-    /// memory until the last message is gone.
+    /// The body of the pull answer, which every message shares.
     #[must_use]
     pub const fn frame(&self) -> &Bytes {
         &self.frame
+    }
+
+    /// What the batch costs in memory until the last message is gone, in bytes: the frame, and the messages of
+    /// inner batches once more.
+    #[must_use]
+    pub const fn memory(&self) -> usize {
+        self.frame.len() + self.unwrapped.len()
     }
 
     /// The index of the messages, by rising offset.
@@ -93,7 +126,34 @@ impl Batch {
     /// The record at a position.
     #[must_use]
     pub fn record(&self, position: u32) -> Option<Record<'_>> {
-        Some(Record::new(&self.frame, self.entry(position)?))
+        let (bytes, entry) = self.locate(position)?;
+        Some(Record::new(bytes, entry))
+    }
+
+    /// The body at a position as it is stored: a slice.
+    #[must_use]
+    pub fn stored_body(&self, position: u32) -> Option<Bytes> {
+        let (bytes, entry) = self.locate(position)?;
+        Some(bytes.slice(entry.body_range()))
+    }
+
+    /// Whether the message at a position came as part of an inner batch: one record that holds several.
+    #[must_use]
+    pub fn is_inner(&self, position: u32) -> bool {
+        self.entry(position)
+            .is_some_and(|entry| entry.range().start >= self.frame.len())
+    }
+
+    /// The bytes a record lies in, and where it lies there.
+    fn locate(&self, position: u32) -> Option<(&Bytes, Entry)> {
+        let entry = self.entry(position)?;
+        let inner = u32::try_from(self.frame.len())
+            .ok()
+            .and_then(|len| entry.seen_from(len));
+        Some(match inner {
+            Some(entry) => (&self.unwrapped, entry),
+            None => (&self.frame, entry),
+        })
     }
 
     /// How many messages there are.

@@ -28,8 +28,8 @@ pub struct OwnedMessage {
     pub physical_offset: PhysicalOffset,
     /// The id the producer gave it, or where there is none the one of its place of storage.
     pub msg_id: String,
-    /// The id of its place of storage.
-    pub offset_msg_id: String,
+    /// The id of its place of storage, unless it came in an inner batch.
+    pub offset_msg_id: Option<String>,
     /// All properties; `TAGS` and `KEYS` are among them.
     pub properties: BTreeMap<String, String>,
     /// A number for the applications.

@@ -147,7 +147,7 @@ fn an_owned_message_has_left_the_frame() {
     assert_eq!(owned.body, "body");
     assert!(!frame.contains(&owned.body.as_ptr()));
     assert_eq!(owned.properties["a"], "2");
-    assert_eq!(owned.msg_id, owned.offset_msg_id);
+    assert_eq!(Some(owned.msg_id), owned.offset_msg_id);
     assert_eq!(Arc::strong_count(&batch), 1);
 }
 

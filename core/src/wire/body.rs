@@ -2,10 +2,26 @@
 //!
 //! The machine never opens a body. A lane calls [`Body::decode`], a pure function, right before the
 //! handler: so decompression is spread over the cores and a bad body hurts one message. A plain body
-//! is a slice of the frame it came in; only a decompressed one has memory of its own.
+//! is a slice of the frame it came in; only a decompressed one has memory of its own. The one exception is
+//! an inner batch, whose body is the messages themselves: see [`InnerBatch`](super::stored::InnerBatch).
+//!
+//! | type | container | behind its end |
+//! |---|---|---|
+//! | 0, 3 | one zlib stream | ignored, as in Java |
+//! | 1 | LZ4 *frames* and skippable frames, blocks linked or not | an error, as in Java |
+//! | 2 | zstd frames and skippable frames, without dictionaries | an error, as in Java |
+//!
+//! However small a body is and whatever sizes it claims, decompression never makes more than the limit and
+//! one block of its format (4 MiB of LZ4, 128 KiB of zstd).
+
+mod lz4;
+mod zlib;
+#[cfg(feature = "zstd")]
+mod zstd;
+
+use alloc::vec::Vec;
 
 use bytes::Bytes;
-use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
 use serde::{Deserialize, Serialize};
 
 use super::stored::{Compression, SysFlag};
@@ -26,7 +42,8 @@ impl Body {
     /// record. A format this build does not open is told before the checksum is looked at: such a
     /// message must wait for a build that does, whatever its checksum.
     ///
-    /// An empty body is empty whatever the flags say about compression, as in Java.
+    /// An empty body is empty whatever the flags say about compression, as in Java. The body of an inner batch
+    /// is the list of its messages.
     ///
     /// # Errors
     ///
@@ -38,17 +55,9 @@ impl Body {
         limits: BodyLimits,
         policy: CrcPolicy,
     ) -> Result<Self, BodyError> {
-        if sys_flag.is_inner_batch() {
-            return Err(BodyError::Unsupported(Unsupported::InnerBatch));
-        }
-        let compressed = match sys_flag.compression().filter(|_| !stored.is_empty()) {
-            None => false,
-            Some(Compression::Zlib) => true,
-            Some(Compression::Lz4) => return Err(BodyError::Unsupported(Unsupported::Lz4)),
-            Some(Compression::Zstd) => return Err(BodyError::Unsupported(Unsupported::Zstd)),
-            Some(Compression::Unknown(kind)) => {
-                return Err(BodyError::Unsupported(Unsupported::Compression(kind)));
-            }
+        let unpack = match sys_flag.compression().filter(|_| !stored.is_empty()) {
+            None => None,
+            Some(compression) => Some(unpacker(compression).map_err(BodyError::Unsupported)?),
         };
         let crc = match policy {
             CrcPolicy::Ignore => CrcState::Unchecked,
@@ -56,10 +65,9 @@ impl Body {
             CrcPolicy::Report => CrcState::Mismatch,
             CrcPolicy::Reject => return Err(BodyError::Crc),
         };
-        let bytes = if compressed {
-            inflate(stored, limits.decompressed_max)?
-        } else {
-            stored.clone()
+        let bytes = match unpack {
+            Some(unpack) => unpack(stored, limits.decompressed_max)?.into(),
+            None => stored.clone(),
         };
         Ok(Self { bytes, crc })
     }
@@ -110,7 +118,7 @@ pub enum CrcState {
 #[non_exhaustive]
 pub enum BodyError {
     /// A later build may open it; the message itself is not at fault.
-    #[error("{0} is not supported yet")]
+    #[error("{0} is not supported by this build")]
     Unsupported(Unsupported),
     /// The compressed data is damaged or ends early.
     #[error("the compressed body is damaged")]
@@ -130,15 +138,9 @@ pub enum BodyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsupported {
-    /// LZ4 compression.
-    #[error("LZ4 compression")]
-    Lz4,
-    /// zstd compression.
+    /// zstd compression, in a build without the feature `zstd`.
     #[error("zstd compression")]
     Zstd,
-    /// A batch of messages in one record.
-    #[error("an inner batch")]
-    InnerBatch,
     /// A compression type without a name.
     #[error("compression type {0}")]
     Compression(u8),
@@ -159,127 +161,20 @@ pub(crate) fn stored_crc(stored: &[u8]) -> u32 {
 /// All but the highest bit, which brokers clear.
 const CRC_MASK: u32 = 0x7FFF_FFFF;
 
-/// Opens a zlib stream. Bytes behind its end are ignored, as Java ignores them.
-fn inflate(stored: &[u8], limit: usize) -> Result<Bytes, BodyError> {
-    match decompress_to_vec_zlib_with_limit(stored, limit) {
-        Ok(plain) => Ok(plain.into()),
-        Err(error) if error.status == TINFLStatus::HasMoreOutput => Err(BodyError::TooLarge { limit }),
-        Err(_) => Err(BodyError::Corrupt),
+/// Decompresses all of a body, to no more than so many bytes.
+type Unpack = fn(&[u8], usize) -> Result<Vec<u8>, BodyError>;
+
+fn unpacker(compression: Compression) -> Result<Unpack, Unsupported> {
+    match compression {
+        Compression::Zlib => Ok(zlib::decompress),
+        Compression::Lz4 => Ok(lz4::decompress),
+        #[cfg(feature = "zstd")]
+        Compression::Zstd => Ok(zstd::decompress),
+        #[cfg(not(feature = "zstd"))]
+        Compression::Zstd => Err(Unsupported::Zstd),
+        Compression::Unknown(kind) => Err(Unsupported::Compression(kind)),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::vec;
-    use alloc::vec::Vec;
-
-    use miniz_oxide::deflate::compress_to_vec_zlib;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const ZLIB: SysFlag = SysFlag(0x301);
-
-    fn open(stored: &[u8], flag: SysFlag) -> Result<Bytes, BodyError> {
-        let stored = Bytes::copy_from_slice(stored);
-        Body::decode(&stored, flag, 0, BodyLimits::default(), CrcPolicy::Ignore).map(|body| body.bytes)
-    }
-
-    #[test]
-    fn a_plain_body_is_a_slice_of_the_frame() {
-        let frame = Bytes::from_static(b"..hello..");
-        let stored = frame.slice(2..7);
-        let body = Body::decode(
-            &stored,
-            SysFlag(0),
-            0x3610_a686,
-            BodyLimits::default(),
-            CrcPolicy::Report,
-        )
-        .expect("a plain body");
-        assert_eq!(body.bytes.as_ptr(), stored.as_ptr());
-        assert_eq!(body.crc, CrcState::Match);
-    }
-
-    #[test]
-    fn formats_to_come_are_told_apart_from_damage() {
-        let table = [
-            (0x101, Unsupported::Lz4),
-            (0x201, Unsupported::Zstd),
-            (0x501, Unsupported::Compression(5)),
-            (0x0C0, Unsupported::InnerBatch),
-            (0x3C1, Unsupported::InnerBatch),
-        ];
-        for (flag, expected) in table {
-            assert_eq!(
-                open(b"data", SysFlag(flag)),
-                Err(BodyError::Unsupported(expected))
-            );
-        }
-        assert_eq!(open(b"data", ZLIB), Err(BodyError::Corrupt));
-        assert_eq!(open(b"", SysFlag(0x501)), Ok(Bytes::new()));
-        // The unwrap bit alone, or type bits alone, change nothing.
-        assert_eq!(open(b"data", SysFlag(0x240)), Ok(Bytes::from_static(b"data")));
-    }
-
-    #[test]
-    fn zlib_bytes_behind_the_end_are_ignored_and_a_cut_is_noticed() {
-        let plain = b"hello rocketmq ".repeat(100);
-        let stored = compress_to_vec_zlib(&plain, 5);
-        assert_eq!(open(&stored, ZLIB), Ok(plain.clone().into()));
-        assert_eq!(open(&stored, SysFlag(1)), Ok(plain.clone().into()));
-        assert_eq!(open(&[&stored[..], b"tail"].concat(), ZLIB), Ok(plain.into()));
-        assert_eq!(open(&stored[..stored.len() / 2], ZLIB), Err(BodyError::Corrupt));
-    }
-
-    #[test]
-    fn a_bomb_stops_at_the_limit() {
-        let limits = BodyLimits {
-            decompressed_max: 1000,
-        };
-        for (size, fits) in [(999, true), (1000, true), (1001, false), (1_000_000, false)] {
-            let stored = Bytes::from(compress_to_vec_zlib(&vec![0; size], 9));
-            let opened = Body::decode(&stored, ZLIB, 0, limits, CrcPolicy::Ignore);
-            match opened {
-                Ok(body) => assert!(fits && body.bytes.len() == size),
-                Err(error) => {
-                    assert_eq!(error, BodyError::TooLarge { limit: 1000 });
-                    assert!(!fits);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_checksum_is_of_the_stored_form_without_its_highest_bit() {
-        assert!(crc_matches(b"hello", 0x3610_a686));
-        assert!(crc_matches(b"hello", 0xb610_a686));
-        assert!(!crc_matches(b"hello", 0x3610_a687));
-        assert!(crc_matches(b"", 0));
-
-        let stored = Bytes::from_static(b"hello");
-        let decode = |policy| Body::decode(&stored, SysFlag(0), 1, BodyLimits::default(), policy);
-        assert_eq!(
-            decode(CrcPolicy::Ignore).map(|body| body.crc),
-            Ok(CrcState::Unchecked)
-        );
-        assert_eq!(
-            decode(CrcPolicy::Report).map(|body| body.crc),
-            Ok(CrcState::Mismatch)
-        );
-        assert_eq!(decode(CrcPolicy::Reject), Err(BodyError::Crc));
-    }
-
-    proptest! {
-        #[test]
-        fn any_stored_body_is_survived(stored in proptest::collection::vec(any::<u8>(), 0..200), flag in any::<i32>()) {
-            let _ = open(&stored, SysFlag(flag));
-        }
-
-        #[test]
-        fn zlib_opens_to_what_was_sent(plain in proptest::collection::vec(any::<u8>(), 1..2000), level in 0..10_u8) {
-            let stored: Vec<u8> = compress_to_vec_zlib(&plain, level);
-            prop_assert_eq!(open(&stored, ZLIB), Ok(plain.into()));
-        }
-    }
-}
+mod tests;

@@ -16,6 +16,7 @@
 //! word that cannot be used ends the scan.
 
 mod entry;
+mod inner_batch;
 mod record;
 mod sys_flag;
 mod writer;
@@ -25,6 +26,7 @@ use core::iter::FusedIterator;
 use serde::{Deserialize, Serialize};
 
 pub use entry::Entry;
+pub use inner_batch::{InnerBatch, InnerMessage};
 pub use record::Record;
 pub use sys_flag::{Compression, SysFlag, Transaction};
 pub use writer::{RecordParts, TooLong};

@@ -20,7 +20,7 @@ use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, HoldReason};
 use crate::wire::request::pull::{PullAnswer, PullStatus};
 use crate::wire::request::send_back::Delay;
-use crate::wire::stored::{Record, UndecodableReason};
+use crate::wire::stored::Record;
 
 use super::Group;
 use super::queue::harvest::{self, Harvest, Obstacle, Piece, Unreadable};
@@ -169,11 +169,11 @@ impl Group {
             return;
         };
         let name = queue.name.clone();
-        let answer_len = answer.messages.len() as u64;
         let harvest = harvest::harvest(
             &name,
             queue.is_retry,
             &subscribed.subscription,
+            harvest::Limits::new(&self.config),
             harvest::Answer {
                 asked,
                 next: answer.next_begin_offset,
@@ -197,7 +197,7 @@ impl Group {
                     let messages = entries
                         .iter()
                         .map(|entry| (entry.queue_offset(), entry.body_len()));
-                    let share = answer_len * u64::from(len) / batch.len().max(1) as u64;
+                    let share = batch.memory() as u64 * u64::from(len) / batch.len().max(1) as u64;
                     tenure.window.put(batch, first, messages, share);
                     self.buffer_bytes += share;
                 }
@@ -281,7 +281,7 @@ impl Group {
         let name = queue.name.clone();
         let Some(tenure) = queue.tenure_mut() else { return };
         // Another format than the known ones: a newer build may read it.
-        let policy = if matches!(bad.reason, UndecodableReason::UnknownMagic(_)) {
+        let policy = if bad.reason.is_of_a_later_format() {
             UndecodablePolicy::Hold
         } else {
             self.config.undecodable

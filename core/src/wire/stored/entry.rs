@@ -153,6 +153,17 @@ impl Entry {
         start..start + self.body_len as usize
     }
 
+    /// The same record, for a reader of bytes that begin `by` bytes later.
+    pub(crate) const fn seen_from(mut self, by: u32) -> Option<Self> {
+        match self.at.checked_sub(by) {
+            Some(at) => {
+                self.at = at;
+                Some(self)
+            }
+            None => None,
+        }
+    }
+
     /// Where the topic lies in the record.
     pub(super) const fn topic_range(&self) -> Range<usize> {
         self.topic_at as usize..self.topic_at as usize + self.topic_len as usize

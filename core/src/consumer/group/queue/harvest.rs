@@ -1,11 +1,14 @@
 //! From the body of a pull answer to what the window takes.
 //!
-//! One pass over the records: what lies outside of what was asked is left out, what the tags do not
-//! want is left out, the rest is put in order. A record that cannot be read does not take its
+//! One pass over the records: inner batches are opened, what lies outside of what was asked is left out, what
+//! the tags do not want is left out, the rest is put in order. A record that cannot be read does not take its
 //! neighbours along.
 //= rocketmq: PullAPIWrapper.processPullResult type=differs
 //  reason: the record size is trusted within the frame, so one bad record costs one message and not the
-//  rest of the answer; offsets below the asked one are dropped.
+//  rest of the answer; offsets below the asked one are dropped, those of inner batches too.
+
+mod inner;
+mod rows;
 
 use alloc::sync::Arc;
 
@@ -14,8 +17,14 @@ use smallvec::SmallVec;
 
 use crate::ids::{MessageQueue, PhysicalOffset, QueueOffset};
 use crate::message::Batch;
+use crate::wire::body::BodyError;
+use crate::wire::send_batch::BatchError;
 use crate::wire::stored::{BrokenReason, Entry, Record, Scanned, Scanner, UndecodableReason};
 use crate::wire::subscription::Subscription;
+
+pub(crate) use inner::Limits;
+use inner::Opener;
+use rows::{Row, Rows};
 
 /// What a pull asked for and what came back.
 pub(crate) struct Answer {
@@ -51,8 +60,30 @@ pub(crate) enum Piece {
 pub(crate) struct Unreadable {
     pub(crate) offset: QueueOffset,
     pub(crate) physical_offset: PhysicalOffset,
-    pub(crate) reason: UndecodableReason,
+    pub(crate) reason: UnreadableReason,
     pub(crate) record: Bytes,
+}
+
+/// Why a record cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UnreadableReason {
+    #[error("{0}")]
+    Record(UndecodableReason),
+    #[error("an inner batch cannot be opened: {0}")]
+    InnerBatch(BodyError),
+    /// From here to its end.
+    #[error("an inner batch cannot be read on: {0}")]
+    InnerMessage(BatchError),
+}
+
+impl UnreadableReason {
+    /// Whether a newer build may read it: then nothing may be thrown away.
+    pub(crate) const fn is_of_a_later_format(&self) -> bool {
+        matches!(
+            self,
+            Self::Record(UndecodableReason::UnknownMagic(_)) | Self::InnerBatch(BodyError::Unsupported(_))
+        )
+    }
 }
 
 impl Unreadable {
@@ -71,41 +102,27 @@ pub(crate) enum Obstacle {
     Placeless(UndecodableReason),
 }
 
-enum Row {
-    Good(Entry),
-    Bad(Unreadable),
-}
-
-impl Row {
-    const fn offset(&self) -> QueueOffset {
-        match self {
-            Self::Good(entry) => entry.queue_offset(),
-            Self::Bad(bad) => bad.offset,
-        }
-    }
-}
-
 pub(crate) fn harvest(
     queue: &MessageQueue,
     retry_topic: bool,
     wanted: &Subscription,
+    limits: Limits,
     answer: Answer,
 ) -> Harvest {
-    let mut rows: SmallVec<[Row; 32]> = SmallVec::new();
-    let mut outside = None;
+    let mut rows = Rows::new(answer.asked, answer.next);
+    let mut opener = Opener::new(&answer.body, limits);
     let mut obstacle = None;
-    let mut in_order = true;
-    let mut last = None;
     for scanned in Scanner::new(&answer.body) {
-        let row = match scanned {
-            Scanned::Message(entry) => Row::Good(entry),
+        match scanned {
+            Scanned::Message(entry) if opener.is_inner_batch(entry) => opener.open(entry, &mut rows),
+            Scanned::Message(entry) => rows.take(Row::Good(entry)),
             Scanned::Undecodable(bad) => match (bad.queue_offset, bad.physical_offset) {
-                (Some(offset), Some(physical_offset)) => Row::Bad(Unreadable {
+                (Some(offset), Some(physical_offset)) => rows.take(Row::Bad(Unreadable {
                     offset,
                     physical_offset,
-                    reason: bad.reason,
+                    reason: UnreadableReason::Record(bad.reason),
                     record: answer.body.slice(bad.at as usize..(bad.at + bad.len) as usize),
-                }),
+                })),
                 _ => {
                     obstacle = Some(Obstacle::Placeless(bad.reason));
                     break;
@@ -115,47 +132,40 @@ pub(crate) fn harvest(
                 obstacle = Some(Obstacle::Size(reason));
                 break;
             }
-        };
-        let offset = row.offset();
-        if offset < answer.asked || offset >= answer.next {
-            outside.get_or_insert(offset);
-            continue;
         }
-        in_order &= last.is_none_or(|last| last < offset);
-        last = Some(offset);
-        rows.push(row);
     }
-    if !in_order {
-        rows.sort_by_key(Row::offset);
-        rows.dedup_by_key(|row| row.offset());
-    }
+    let outside = rows.outside();
+    let end = rows.sort();
     // What lies behind an obstacle was not seen, so the range ends behind the last record that was.
-    let next = match obstacle {
-        Some(_) => rows
-            .last()
-            .map_or(answer.asked, |row| QueueOffset(row.offset().0 + 1)),
-        None => answer.next,
-    };
+    let next = if obstacle.is_some() { rows.end() } else { end };
+    let unwrapped = opener.finish();
     let mut entries: SmallVec<[Entry; 32]> = SmallVec::new();
     let mut pieces = SmallVec::new();
-    for row in rows {
-        match row {
-            Row::Good(entry) => {
-                if wanted.tags.is_empty()
-                    || wanted.matches(Record::new(&answer.body, entry).tags().as_deref())
-                {
-                    extend_run(&mut pieces, u32::try_from(entries.len()).unwrap_or(u32::MAX));
-                    entries.push(entry);
-                }
+    for row in rows.into_rows() {
+        let (record, entry) = match row {
+            Row::Good(entry) => (Record::new(&answer.body, entry), entry),
+            Row::Inner(entry) => match u32::try_from(answer.body.len())
+                .ok()
+                .and_then(|before| entry.seen_from(before))
+            {
+                Some(there) => (Record::new(&unwrapped, there), entry),
+                None => continue,
+            },
+            Row::Bad(bad) => {
+                pieces.push(Piece::Unreadable(bad));
+                continue;
             }
-            Row::Bad(bad) => pieces.push(Piece::Unreadable(bad)),
+        };
+        if wanted.tags.is_empty() || wanted.matches(record.tags().as_deref()) {
+            extend_run(&mut pieces, u32::try_from(entries.len()).unwrap_or(u32::MAX));
+            entries.push(entry);
         }
     }
     let batch = (!entries.is_empty()).then(|| {
-        Arc::new(Batch::new(
+        Arc::new(Batch::with_unwrapped(
             queue.clone(),
             retry_topic,
-            answer.body,
+            [answer.body, unwrapped],
             entries,
             answer.min,
             answer.max,

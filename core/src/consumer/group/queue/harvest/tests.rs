@@ -1,9 +1,12 @@
 //! What an answer yields, one table row for each way it can be odd.
 
+mod inner;
+
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::config::GroupConfig;
 use crate::ids::QueueId;
 use crate::wire::stored::{BrokenReason, MAGIC_V1};
 
@@ -85,7 +88,8 @@ fn reap(expression: &str, records: &[Rec]) -> (Vec<Got>, Harvest) {
         max: QueueOffset(50),
         body: body.into(),
     };
-    let harvest = harvest(&queue(), false, &wanted, answer);
+    let limits = Limits::new(&GroupConfig::new("g".into()));
+    let harvest = harvest(&queue(), false, &wanted, limits, answer);
     let offset = |position: u32| {
         let batch = harvest.batch.as_ref().expect("a run has a batch");
         batch
