@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::allocate::AllocateStrategy;
 use crate::ids::{ClientId, ConsumerGroup, PeerAddr, Topic};
 use crate::time::WallTime;
+use crate::wire::frame::HeaderForm;
 use crate::wire::subscription::{ALL, Subscription};
 
 /// A setting that cannot be used: which one, and what to do about it.
@@ -118,6 +119,11 @@ settings! {
     /// Largest value of a frame's length word, in bytes. Default and largest: 16,777,212, what a
     /// Java peer accepts.
     frame_len_max / set_frame_len_max: u32 = 16_777_212;
+    /// How the headers of what we send are written, answers to a broker's requests among it
+    /// (`rocketmq.serialize.type`). Default JSON. What the binary form cannot carry, such as a code of more than
+    /// 16 bits, is written in JSON all the same: every peer looks at each frame. What peers send is read in
+    /// either form.
+    header_form / set_header_form: HeaderForm = HeaderForm::Json;
     /// Requests that may wait for answers on one link. Default 4,096; one more fails at once.
     requests_per_link_max / set_requests_per_link_max: u32 = 4_096;
     /// Bytes that may wait to be written to one slow peer. Default 16 MiB; a request beyond it fails

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use rocketmq_consumer_core::config::{GroupConfig, UndecodablePolicy};
+use rocketmq_consumer_core::config::{GroupConfig, StartAt, UndecodablePolicy};
 use rocketmq_consumer_core::ids::{PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::status::{HoldReason, LinkState, QueueState};
+use rocketmq_consumer_core::time::WallTime;
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::command::Header;
 use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, FrameError, HeaderForm};
@@ -15,6 +16,7 @@ use rocketmq_consumer_core::wire::link::Reassembler;
 use rocketmq_consumer_core::wire::properties::PropertiesWriter;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullRequest, PullStatus};
+use rocketmq_consumer_core::wire::request::reset::ResetOffsets;
 use rocketmq_consumer_core::wire::request::route::TopicRoute;
 use rocketmq_consumer_core::wire::request::send_back::{Delay, SendBackRequest};
 use rocketmq_consumer_core::wire::request::{Answer as _, AnswerError};
@@ -22,6 +24,7 @@ use rocketmq_consumer_core::wire::stored::{Record, Scanned, Scanner};
 use rocketmq_consumer_testing::world::{
     Bench, Run, StoredMessage, address, ms, pull_answer, queue, records, secs,
 };
+use serde_json::Value;
 
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
 const BACK: RequestCode = RequestCode::CONSUMER_SEND_MSG_BACK;
@@ -136,6 +139,73 @@ fn cd_04_route_with_integer_keys() {
             .collect::<Vec<_>>(),
         [4]
     );
+}
+
+/// Java names the entries of these tables by whole objects; other clients get lists.
+#[test]
+fn cd_06_tables_named_by_objects() {
+    let offsets = BTreeMap::from([
+        (queue("test", "b-a", 2), QueueOffset(5)),
+        (queue("test", "b-a", 10), QueueOffset(7)),
+    ]);
+    let header = json_header(r#"{"code":0,"flag":1,"opaque":1}"#);
+    for body in [
+        r#"{"offsetTable":{{"brokerName":"b-a","queueId":2,"topic":"test"}:5,{"brokerName":"b-a","queueId":10,"topic":"test"}:7}}"#,
+        r#"{"offsetTable":{{"topic":"test","queueId":2,"brokerName":"b-a"}:5,{"topic":"test","queueId":10,"brokerName":"b-a"}:7}}"#,
+        r#"{"offsetTable":[{"key":{"topic":"test","queueId":2,"brokerName":"b-a"},"value":5},{"key":{"brokerName":"b-a","queueId":10,"topic":"test"},"value":7}]}"#,
+        r#"{"offsetTable":[{"topic":"test","queueId":2,"brokerName":"b-a","offset":5},{"brokerName":"b-a","queueId":10,"topic":"test","offset":7}]}"#,
+    ] {
+        let read = ResetOffsets::decode(&header, &Bytes::copy_from_slice(body.as_bytes()));
+        assert_eq!(read.map(|read| read.offsets).as_ref(), Ok(&offsets), "{body}");
+    }
+    // A Java broker reads the first form only.
+    let written = ResetOffsets { offsets }.body();
+    assert_eq!(
+        written,
+        r#"{"offsetTable":{{"brokerName":"b-a","queueId":2,"topic":"test"}:5,{"brokerName":"b-a","queueId":10,"topic":"test"}:7}}"#
+    );
+}
+
+#[test]
+fn cd_07_a_heartbeat_uses_the_brokers_names() {
+    for (start_at, from) in [
+        (StartAt::Latest, "CONSUME_FROM_LAST_OFFSET"),
+        (StartAt::Earliest, "CONSUME_FROM_FIRST_OFFSET"),
+        (
+            StartAt::Time(WallTime::from_unix_millis(1)),
+            "CONSUME_FROM_TIMESTAMP",
+        ),
+    ] {
+        let mut bench = Bench::new(|_, group| {
+            group.subscribe("T".into(), "*").set_start_at(start_at);
+        });
+        bench.settle();
+        let beats = bench.sent(RequestCode::HEART_BEAT);
+        let beat = beats.first().expect("it has beaten");
+        let body: Value = serde_json::from_slice(&beat.frame.body).expect("standard JSON");
+        let group = &body["consumerDataSet"][0];
+        for (member, name) in [
+            ("consumeType", "CONSUME_PASSIVELY"),
+            ("messageModel", "CLUSTERING"),
+            ("consumeFromWhere", from),
+        ] {
+            assert_eq!(group[member], name);
+        }
+        // Nothing that a 4.2 broker does not have, either; it would not mind.
+        let old = [
+            "groupName",
+            "consumeType",
+            "messageModel",
+            "consumeFromWhere",
+            "subscriptionDataSet",
+            "unitMode",
+        ];
+        let members = group.as_object().expect("an object");
+        assert!(
+            members.keys().all(|member| old.contains(&member.as_str())),
+            "{members:?}"
+        );
+    }
 }
 
 #[test]

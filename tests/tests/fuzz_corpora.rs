@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rocketmq_consumer_testing::fuzzing;
 
 /// At most this many files and bytes in all corpora together.
-const FILES_MAX: usize = 200;
+const FILES_MAX: usize = 250;
 const BYTES_MAX: usize = 300_000;
 
 fn corpora() -> PathBuf {
@@ -40,6 +40,11 @@ fn replay(target: &str, function: impl Fn(&[u8]) + RefUnwindSafe) {
             assert!(done.is_ok(), "{} up to byte {end}", path.display());
         }
     }
+}
+
+#[test]
+fn bodies() {
+    replay("bodies", fuzzing::bodies);
 }
 
 #[test]

@@ -56,11 +56,11 @@ impl Recipe {
         ];
         let mut writer = PropertiesWriter::new();
         for (name, value) in &self.properties {
-            writer.push(name, value)?;
+            writer.push_new(name, value)?;
         }
         for (name, value) in own {
             if let Some(value) = value {
-                writer.push(name, value)?;
+                writer.push_new(name, value)?;
             }
         }
         Ok(Outgoing {
@@ -108,11 +108,13 @@ mod tests {
 
     #[test]
     fn a_property_that_would_be_lost_is_refused() {
-        let recipe = Recipe {
-            tag: Some("a\u{2}b".into()),
-            ..Recipe::default()
-        };
-        let refused = recipe.message(0, "ID".into(), Bytes::new());
-        assert_eq!(refused, Err(PropertyError::Separator));
+        for tag in ["a\u{1}b", "a\u{2}b"] {
+            let recipe = Recipe {
+                tag: Some(tag.into()),
+                ..Recipe::default()
+            };
+            let refused = recipe.message(0, "ID".into(), Bytes::new());
+            assert_eq!(refused, Err(PropertyError::Separator));
+        }
     }
 }

@@ -190,8 +190,9 @@ impl ConsumerState {
             return cx.tell(calls::answer(id, Err(CallError::Overloaded)));
         }
         let deadline = cx.now + call.timeout;
+        let form = self.config.header_form;
         self.send(&to, Purpose::Call(id), deadline, |opaque| {
-            calls::encode(&call, opaque)
+            calls::encode(&call, form, opaque)
         });
     }
 

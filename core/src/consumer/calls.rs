@@ -77,7 +77,7 @@ impl WriteExt for Fields<'_> {
     }
 }
 
-pub(crate) fn encode(call: &Call, opaque: i32) -> Result<Bytes, FrameError> {
+pub(crate) fn encode(call: &Call, form: HeaderForm, opaque: i32) -> Result<Bytes, FrameError> {
     let command = Command {
         code: call.code,
         language: Language::Rust,
@@ -88,5 +88,5 @@ pub(crate) fn encode(call: &Call, opaque: i32) -> Result<Bytes, FrameError> {
         ext: &Fields(&call.fields),
         body: &call.body,
     };
-    command.encode(HeaderForm::Json)
+    command.encode(form)
 }

@@ -202,23 +202,24 @@ pub(crate) enum QuestionBody {
 }
 
 impl QuestionBody {
-    pub(crate) fn encode(&self, opaque: i32) -> Result<Bytes, FrameError> {
-        fn write<R: Request>(opaque: i32, request: &R) -> Result<Bytes, FrameError> {
-            encode_request(HeaderForm::Json, opaque, false, request)
+    pub(crate) fn encode(&self, form: HeaderForm, opaque: i32) -> Result<Bytes, FrameError> {
+        fn write<R: Request>((form, opaque): (HeaderForm, i32), request: &R) -> Result<Bytes, FrameError> {
+            encode_request(form, opaque, false, request)
         }
+        let how = (form, opaque);
         match self {
-            Self::Route(request) => write(opaque, request),
-            Self::Members(request) => write(opaque, request),
-            Self::Pull(request) => write(opaque, request),
-            Self::StoredOffset(request) => write(opaque, request),
-            Self::MinOffset(request) => write(opaque, request),
-            Self::MaxOffset(request) => write(opaque, request),
-            Self::OffsetAt(request) => write(opaque, request),
-            Self::Commit(request) => write(opaque, request),
-            Self::SendBack(request) => write(opaque, request),
-            Self::Unregister(request) => write(opaque, request),
-            Self::Connections(request) => write(opaque, request),
-            Self::RunningInfo(request) => write(opaque, request),
+            Self::Route(request) => write(how, request),
+            Self::Members(request) => write(how, request),
+            Self::Pull(request) => write(how, request),
+            Self::StoredOffset(request) => write(how, request),
+            Self::MinOffset(request) => write(how, request),
+            Self::MaxOffset(request) => write(how, request),
+            Self::OffsetAt(request) => write(how, request),
+            Self::Commit(request) => write(how, request),
+            Self::SendBack(request) => write(how, request),
+            Self::Unregister(request) => write(how, request),
+            Self::Connections(request) => write(how, request),
+            Self::RunningInfo(request) => write(how, request),
         }
     }
 }

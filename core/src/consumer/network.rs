@@ -17,7 +17,6 @@ use crate::rpc::RpcSignal;
 use crate::status::LinkTrouble;
 use crate::wire::code::{RequestCode, ResponseCode};
 use crate::wire::command::Header;
-use crate::wire::frame::HeaderForm;
 use crate::wire::request::heartbeat::HeartbeatAnswer;
 use crate::wire::request::members::{MemberList, MembersChanged};
 use crate::wire::request::offsets::{OffsetAnswer, StoredOffset};
@@ -251,7 +250,8 @@ impl ConsumerState {
         if !header.is_oneway() {
             let remark = format!("request type {} not supported", code.0);
             let unsupported = ResponseCode::REQUEST_CODE_NOT_SUPPORTED;
-            if let Ok(frame) = encode_refusal(HeaderForm::Json, header.opaque, unsupported, &remark) {
+            let form = self.config.header_form;
+            if let Ok(frame) = encode_refusal(form, header.opaque, unsupported, &remark) {
                 self.rpc.send(&mut cx.step(), conn, frame);
             }
         }

@@ -12,7 +12,7 @@ use crate::action::CallError;
 use crate::ids::PeerAddr;
 use crate::rpc::{Outgoing, Patience};
 use crate::time::Instant;
-use crate::wire::frame::{FrameError, HeaderForm};
+use crate::wire::frame::FrameError;
 use crate::wire::request::encode_request;
 use crate::wire::request::heartbeat::HeartbeatRequest;
 
@@ -87,7 +87,8 @@ impl ConsumerState {
             purpose,
         } = question;
         let deadline = self.ground.now + timeout;
-        self.send(&to, purpose, deadline, |opaque| body.encode(opaque));
+        let form = self.config.header_form;
+        self.send(&to, purpose, deadline, |opaque| body.encode(form, opaque));
     }
 
     pub(super) fn send(
@@ -143,8 +144,9 @@ impl ConsumerState {
             revision,
         };
         let to = Destination::Address(addr);
+        let form = self.config.header_form;
         self.send(&to, purpose, deadline, |opaque| {
-            encode_request(HeaderForm::Json, opaque, false, &request)
+            encode_request(form, opaque, false, &request)
         });
     }
 

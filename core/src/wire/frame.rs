@@ -11,6 +11,7 @@
 use core::fmt;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 /// The largest value of a frame's length word that a Java peer accepts, in bytes: its decoder allows
 /// 16 MiB including the word itself.
@@ -24,9 +25,10 @@ pub(crate) const PREAMBLE: usize = 8;
 
 /// How the header of one frame is written. Each side chooses for every frame it sends; an answer
 /// does not echo the form of its question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum HeaderForm {
     /// A JSON object, type byte 0. Every peer reads it and it can carry everything.
+    #[default]
     Json,
     /// The compact binary form, type byte 1. Its codes and versions have 16 bits.
     Rocketmq,

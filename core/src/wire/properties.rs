@@ -160,7 +160,19 @@ impl PropertiesWriter {
         Self { text: String::new() }
     }
 
-    /// Appends a pair.
+    /// Appends a pair that an application made up.
+    ///
+    /// # Errors
+    ///
+    /// As [`PropertiesWriter::push`], and for a value with `0x01` in it too: older Java clients drop such a pair.
+    pub fn push_new(&mut self, name: &str, value: &str) -> Result<(), PropertyError> {
+        if value.bytes().any(|byte| byte == NAME_END) {
+            return Err(PropertyError::Separator);
+        }
+        self.push(name, value)
+    }
+
+    /// Appends a pair as it was read from another message.
     ///
     /// # Errors
     ///
@@ -275,6 +287,7 @@ mod tests {
         let longest = "x".repeat(LENGTH_MAX - 3);
         assert_eq!(writer.clone().push("k", &longest), Ok(()));
         assert_eq!(writer.push("kk", &longest), Err(PropertyError::TooLong));
+        assert_eq!(writer.push_new("k", "v\u{1}w"), Err(PropertyError::Separator));
         assert_eq!(writer.push("k", "v\u{1}w"), Ok(()));
         assert_eq!(writer.finish(), "k\u{1}v\u{1}w\u{2}");
     }
