@@ -119,7 +119,7 @@ fn what_one_answer_may_not_bring_is_pulled_again() {
 }
 
 /// A broker finds a message by its place in the commit log, and there lies the whole batch: this is also what
-/// Java asks. Brokers of 5.x refuse to store a batch in a retry topic; then it is delivered again here.
+/// Java asks.
 #[test]
 fn a_failed_message_names_the_place_of_its_batch() {
     let mut bench = answered(0, |_| {});

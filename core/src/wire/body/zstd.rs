@@ -41,9 +41,12 @@ fn frame(input: &mut &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), BodyE
     let room = limit - out.len();
     // The decoder's memory grows with what it makes, not with the window a header claims.
     let mut decoder = FrameDecoder::new();
-    decoder.init(&mut *input).map_err(|error| match error {
-        FrameDecoderError::WindowSizeTooBig { .. } => too_large,
-        _ => BodyError::Corrupt,
+    decoder.init(&mut *input).map_err(|error| {
+        if matches!(error, FrameDecoderError::WindowSizeTooBig { .. }) {
+            too_large
+        } else {
+            BodyError::Corrupt
+        }
     })?;
     // 0 where the header does not say.
     let stated = decoder.content_size();
