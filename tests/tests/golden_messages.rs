@@ -233,7 +233,8 @@ fn handed_on(name: &str, scanned: &Bytes, record: &Record<'_>, java: Option<&Val
     let mut properties: BTreeMap<_, _> = record.properties().iter().collect();
     properties.insert("MIN_OFFSET".into(), "5".into());
     properties.insert("MAX_OFFSET".into(), "1000".into());
-    let compressed = record.sys_flag().compression().is_some();
+    // Java clears the bit when it has decompressed something.
+    let compressed = record.sys_flag().compression().is_some() && !record.stored_body().is_empty();
     let ours = json!({
         "topic": record.topic(),
         // That of the queue, not of the record.
