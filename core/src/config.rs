@@ -266,6 +266,22 @@ pub enum IllegalOffsetPolicy {
     Hold,
 }
 
+/// What happens to a failed message whose send back is refused for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum SendBackFallback {
+    /// A copy is produced to the group's retry topic, on another broker first, with the delay that was asked
+    /// for; a dead letter is produced so that the broker buries it at once. If that is refused too, the
+    /// message is delivered again here.
+    ///
+    /// A broker that holds an unexpired queue lock of the group buries every produced copy: a group that is
+    /// also consumed in order should choose [`Self::Local`].
+    #[default]
+    Produce,
+    /// The message is delivered again here, without a copy.
+    Local,
+}
+
 /// Who gets a message: one member of the group, or all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -360,11 +376,17 @@ settings! {
     delivery_deadline / set_delivery_deadline: Duration = secs(15 * 60);
     /// How long a cancelled handler may still run before its future is dropped. Default 5 s.
     cancel_grace / set_cancel_grace: Duration = secs(5);
-    /// How often a refused send back is tried again before the message is redelivered locally.
-    /// Default 2.
+    /// How often a refused send back is tried again before the fallback, after 1 s, 2 s, 4 s … 32 s. One
+    /// whose answer is missing is not tried again: the broker may have stored the copy. Default 2, 0..=64.
     send_back_retries / set_send_back_retries: u32 = 2;
-    /// Pause before a message whose send back failed for good is delivered again here. Default 5 s.
+    /// What follows when a send back is refused for good. Default: a copy is produced.
+    send_back_fallback / set_send_back_fallback: SendBackFallback = SendBackFallback::Produce;
+    /// Pause before a message that could neither be sent back nor produced is delivered again here.
+    /// Default 5 s.
     local_retry / set_local_retry: Duration = secs(5);
+    /// A queue that has messages and has finished none for this long is told of as stalled, and once more
+    /// each time it has passed again. Default 60 s, 1 s..=1 day.
+    stalled_after / set_stalled_after: Duration = secs(60);
     /// What to do with messages that cannot be read. A compression this build does not know is
     /// always held.
     undecodable / set_undecodable: UndecodablePolicy = UndecodablePolicy::DeadLetter;
@@ -456,6 +478,7 @@ impl GroupConfig {
             }
         }
         check_range("max_reconsume", self.max_reconsume, 0, i32::MAX.unsigned_abs())?;
+        check_range("send_back_retries", self.send_back_retries, 0, 64)?;
         self.check_times()
     }
 
@@ -499,6 +522,7 @@ impl GroupConfig {
             ),
             ("cancel_grace", self.cancel_grace, millis(1), secs(3600)),
             ("local_retry", self.local_retry, millis(1), secs(3600)),
+            ("stalled_after", self.stalled_after, secs(1), secs(24 * 3600)),
         ] {
             if value < least || value > most {
                 let why = alloc::format!("must lie between {least:?} and {most:?}");
@@ -720,6 +744,8 @@ mod tests {
             set_delivery_deadline: [millis(1), secs(30 * 24 * 3600)], [ZERO, secs(30 * 24 * 3600 + 1)];
             set_cancel_grace: [millis(1), hour], [ZERO, more];
             set_local_retry: [millis(1), hour], [ZERO, more];
+            set_send_back_retries: [0, 64], [65];
+            set_stalled_after: [secs(1), secs(24 * 3600)], [millis(999), secs(24 * 3600 + 1)];
         }
         assert_eq!(
             group_key(|c| {

@@ -236,7 +236,8 @@ impl RunRange {
 pub enum Report {
     /// The same for all.
     All(Verdict),
-    /// One each, in order; as many as the range is long.
+    /// One each, in order; as many as the range is long. With fewer the rest is retried, more are
+    /// ignored; both are told by a notice.
     Each(Box<[Verdict]>),
 }
 

@@ -26,6 +26,47 @@ pub struct Notice {
     pub kind: NoticeKind,
 }
 
+/// Where the next try of a failed message comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum RetryPath {
+    /// Its broker has taken it back.
+    SentBack,
+    /// The send back was refused; a copy was produced to the group's retry topic.
+    Produced,
+    /// Neither was possible, or nobody knows: it is delivered again here.
+    Local,
+}
+
+/// Why a queue that has messages makes no progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum StallReason {
+    /// It holds nothing that could be finished, and does not pull; or a record cannot be passed.
+    Held(HoldReason),
+    /// Its pulls bring nothing, though there is something.
+    Unanswered,
+    /// A handler has the message.
+    Handlers {
+        /// Messages of this queue that handlers have.
+        running: u32,
+        /// When the oldest of their runs was handed out.
+        oldest: Option<Instant>,
+    },
+    /// The message waits for a permit.
+    NoPermit {
+        /// Handler calls of the group that run.
+        running: u32,
+        /// When the oldest run of the group was handed out.
+        oldest: Option<Instant>,
+    },
+    /// The message has failed and is neither taken back nor delivered again yet.
+    Retrying {
+        /// Messages of this queue for which that is so.
+        messages: u32,
+    },
+}
+
 /// Kinds of notices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -251,6 +292,54 @@ pub enum NoticeKind {
         offset: QueueOffset,
         /// Why.
         why: String,
+    },
+    /// A failed message has its next try, or its grave. Told for each one.
+    Retry {
+        /// The queue.
+        queue: MessageQueue,
+        /// The message.
+        offset: QueueOffset,
+        /// Its id, unless it could not be read.
+        message_id: Option<String>,
+        /// How often it had been sent back before.
+        reconsume_times: u32,
+        /// The delay level as on the wire: −1 for the dead letters, 0 for the broker's own rule (3 plus
+        /// `reconsume_times`), else the number. What is delivered again here does not wait for it.
+        level: i32,
+        /// Where the next try comes from.
+        path: RetryPath,
+    },
+    /// A queue has messages and has finished none for the time of `stalled_after`; told again each time
+    /// that has passed once more.
+    QueueStalled {
+        /// The queue.
+        queue: MessageQueue,
+        /// What its lowest unfinished message waits for.
+        reason: StallReason,
+        /// Since when it stands still.
+        since: Instant,
+        /// The lowest unfinished offset; `None` while its start is not found.
+        lowest_unfinished: Option<QueueOffset>,
+        /// The next offset to be written there, as the last answer told.
+        max_offset: Option<QueueOffset>,
+    },
+    /// A queue that was told of as stalled goes on, or has nothing left.
+    QueueMoves {
+        /// The queue.
+        queue: MessageQueue,
+        /// The lowest unfinished offset.
+        lowest_unfinished: Option<QueueOffset>,
+        /// How long it had stood still.
+        after: Duration,
+    },
+    /// A report had another number of outcomes than messages. Those that it says nothing about are retried.
+    WrongOutcomes {
+        /// The queue.
+        queue: MessageQueue,
+        /// Messages that were reported.
+        messages: u32,
+        /// Outcomes that were given for them.
+        outcomes: u32,
     },
     /// A commit was not acknowledged; it is sent again.
     CommitFailed {

@@ -1,10 +1,11 @@
 //! A snapshot for operators: for every queue its state, the reason it does not move, and since when.
 
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use serde::Serialize;
 
+use crate::action::CallError;
 use crate::event::NetCause;
 use crate::ids::{BrokerName, ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, QueueOffset, Topic};
 use crate::time::Instant;
@@ -110,6 +111,15 @@ pub struct GroupStatus {
     pub buffer_bytes: u64,
     /// Messages settled since the start.
     pub finished: u64,
+    /// Failed messages among them: taken back by a broker, or stored as a copy.
+    pub retried: u64,
+    /// Failed messages that are being sent back or wait for that.
+    pub retrying: u32,
+    /// When the oldest run that is not reported was handed out.
+    pub oldest_delivery: Option<Instant>,
+    /// Messages that are not finished, over all queues, as far as their brokers have told: those that are
+    /// here and those that are still there.
+    pub lag: u64,
 }
 
 /// Where a group is in its life.
@@ -153,9 +163,69 @@ pub struct QueueStatus {
     pub unfinished: u32,
     /// Their body bytes as stored.
     pub bytes: u64,
-    /// The replica that was asked for messages last: 0 is the master, any other a slave. `None` before the first
-    /// pull.
-    pub replica: Option<i64>,
+    /// Those of them that handlers have.
+    pub delivered: u32,
+    /// Those of them that have failed and are being sent back or wait for that.
+    pub retrying: u32,
+    /// The lowest record that is held because it cannot be read. Progress does not pass it.
+    pub held_record: Option<QueueOffset>,
+    /// The replica that was asked for messages last; `None` before the first pull.
+    pub reads_from: Option<ReplicaStatus>,
+    /// Since when it stands still, once `QueueStalled` has told so.
+    pub stalled_since: Option<Instant>,
+    /// What went wrong last. Stays when all is well again; `at` tells how old it is.
+    pub last_error: Option<LastError>,
+}
+
+impl QueueStatus {
+    /// Messages that are not finished, here or at the broker; `None` before the broker has told its end.
+    #[must_use]
+    pub fn lag(&self) -> Option<u64> {
+        let (max, lowest) = (self.max_offset?, self.lowest_unfinished?);
+        u64::try_from(max.0.saturating_sub(lowest.0)).ok().or(Some(0))
+    }
+}
+
+/// A replica of a broker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplicaStatus {
+    /// Its id; 0 is the master.
+    pub id: i64,
+    /// Its address.
+    pub addr: PeerAddr,
+}
+
+/// What went wrong last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LastError {
+    /// When.
+    pub at: Instant,
+    /// What was asked.
+    pub request: &'static str,
+    /// The response code, if the broker refused.
+    pub code: Option<i32>,
+    /// What was wrong; the broker's words if it refused.
+    pub why: String,
+}
+
+impl LastError {
+    pub(crate) fn new(at: Instant, request: &'static str, error: &CallError) -> Self {
+        let (code, why) = match error {
+            CallError::Broker { code, remark } => (Some(*code), remark.clone()),
+            CallError::NoRoute
+            | CallError::Connect(_)
+            | CallError::Timeout
+            | CallError::Closed
+            | CallError::Overloaded
+            | CallError::Malformed(_) => (None, error.to_string()),
+        };
+        Self {
+            at,
+            request,
+            code,
+            why,
+        }
+    }
 }
 
 /// What a queue does.
@@ -200,6 +270,9 @@ pub enum HoldReason {
     FlowControlled,
     /// The last pull failed; the next one is timed.
     BackingOff,
+    /// The broker refused the last pull for a reason that does not pass by itself: no permission, no such
+    /// topic, … `last_error` has its code and words. The next pull is timed.
+    Refused,
     /// A record cannot be passed.
     Undecodable,
     /// The queue is said not to have the offset, by one whose word is not enough; it is asked again.

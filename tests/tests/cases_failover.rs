@@ -263,7 +263,10 @@ fn with_a_slave(stored: i64) -> Bench {
 }
 
 fn replica(bench: &Bench) -> Option<i64> {
-    bench.queue(0).and_then(|queue| queue.replica)
+    bench
+        .queue(0)
+        .and_then(|queue| queue.reads_from)
+        .map(|replica| replica.id)
 }
 
 fn offset_of(commit: &Asked) -> i64 {

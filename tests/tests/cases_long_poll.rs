@@ -207,7 +207,10 @@ fn lp_05_what_is_no_suggestion_leads_nowhere_else() {
     let (pull, _) = bench.expect_pull();
     assert_eq!(pull.to, slave);
     assert_eq!(
-        bench.queue(0).and_then(|queue| queue.replica),
+        bench
+            .queue(0)
+            .and_then(|queue| queue.reads_from)
+            .map(|replica| replica.id),
         Some(1),
         "and the status says so"
     );

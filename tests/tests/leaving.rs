@@ -3,16 +3,19 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use rocketmq_consumer_core::config::SendBackFallback;
 use rocketmq_consumer_core::event::{AppEvent, RunRange, Verdict};
 use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::message::Outcome;
-use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
+use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
 use rocketmq_consumer_testing::world::{Bench, Run, address, ms, secs};
 
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
 const COMMIT: RequestCode = RequestCode::UPDATE_CONSUMER_OFFSET;
+const BACK: RequestCode = RequestCode::CONSUMER_SEND_MSG_BACK;
 
 /// The offsets that were sent to be stored, but for those that rode along with a pull.
 fn commits(bench: &Bench) -> Vec<i64> {
@@ -225,4 +228,64 @@ fn more_time_that_is_asked_for_too_late_keeps_nobody_busy() {
         bench.sleep(secs(60));
         assert_eq!(bench.is_closed(), !revoked);
     }
+}
+
+/// Messages 0 and 1 are with handlers, 1 fails while we leave.
+fn failing_above_a_busy_one(revoked: bool) -> (Bench, Run) {
+    let mut bench = Bench::owning_one_queue(0, |_, group| {
+        group.set_concurrency(2);
+    });
+    let run = deliver(&mut bench, 0..2);
+    if revoked {
+        lose_the_queue(&mut bench);
+        bench.sleep(secs(20));
+    } else {
+        shut_down(&mut bench, secs(30));
+    }
+    let range = RunRange { start: 1, end: 2 };
+    bench.report_part(&run, range, Verdict::Handled(Outcome::Retry));
+    (bench, run)
+}
+
+/// The next owner starts at 0 and is given 1 again: a copy of it would double it, at each restart.
+#[test]
+fn what_the_next_owner_gets_anyway_is_not_sent_back() {
+    let (mut bench, _) = failing_above_a_busy_one(false);
+    bench.sleep(secs(31));
+    assert!(bench.is_closed() && bench.sent(BACK).is_empty());
+    let report = bench.report_of_end().expect("the group has stopped");
+    assert_eq!(report.committed[0].1, Some(QueueOffset(0)));
+    let (mut bench, _) = failing_above_a_busy_one(true);
+    bench.sleep(secs(5));
+    assert!(bench.sent(BACK).is_empty());
+}
+
+#[test]
+fn a_failed_message_is_sent_back_on_the_way_out_once_nothing_below_it_is_open() {
+    for revoked in [false, true] {
+        let (mut bench, run) = failing_above_a_busy_one(revoked);
+        done_one(&mut bench, &run, 0);
+        let back = bench.expect_request(BACK);
+        bench.answer(&back, &Done);
+        bench.sleep(secs(1));
+        assert_eq!(commits(&bench).last(), Some(&2), "given back: {revoked}");
+    }
+}
+
+/// A message that waits for its next try here is not waited for.
+#[test]
+fn a_delivery_here_that_is_due_later_holds_nobody_up() {
+    let mut bench = Bench::owning_one_queue(0, |_, group| {
+        group.set_send_back_retries(0).set_local_retry(secs(60));
+        group.set_send_back_fallback(SendBackFallback::Local);
+    });
+    let run = deliver(&mut bench, 0..1);
+    bench.refuse_all(BACK, ResponseCode::SYSTEM_ERROR);
+    bench.report(&run, Verdict::Handled(Outcome::Retry));
+    bench.sleep(secs(1));
+    shut_down(&mut bench, secs(30));
+    bench.sleep(ms(100));
+    assert!(bench.is_closed());
+    let report = bench.report_of_end().expect("the group has stopped");
+    assert_eq!(report.committed[0].1, Some(QueueOffset(0)));
 }

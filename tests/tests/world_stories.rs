@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use rocketmq_consumer_core::config::SendBackFallback;
 use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::code::ResponseCode;
@@ -199,15 +200,37 @@ fn a_failing_handler_gets_its_message_again_with_growing_pauses() {
 }
 
 #[test]
-fn a_message_that_always_fails_is_buried_and_a_refused_send_back_is_redelivered_here() {
+fn a_message_that_always_fails_is_buried_and_a_refused_send_back_is_produced_or_redelivered_here() {
+    for fallback in [SendBackFallback::Produce, SendBackFallback::Local] {
+        let mut w = refusing_send_backs(fallback);
+        w.run_for(secs(30));
+        let queue = queue("T", "a", 0);
+        let here: &[i64] = match fallback {
+            SendBackFallback::Local => &[0, 1, 1],
+            _ => &[0, 1],
+        };
+        assert_eq!(w.offsets("c1", &queue), here);
+        assert_eq!(
+            w.delivered("c1").len(),
+            3,
+            "the second one comes again, {fallback:?}"
+        );
+        assert_eq!(w.stored_offset("G", &queue), Some(2));
+        w.assert_story();
+    }
+}
+
+/// A broker that takes back the first message of two, and a member that fails each of them once.
+fn refusing_send_backs(fallback: SendBackFallback) -> World {
     let mut w = World::new()
         .topic("T", &[("a", 1)])
         .stored("T", "a", 0, 2)
         .member("c1", |c| {
+            c.config().set_send_back_fallback(fallback);
             c.subscribe("T", "*")
                 .handler(|delivery: &Delivery| match &*delivery.body {
                     body if body.ends_with("#0") => Handling::dead_letter(),
-                    _ if delivery.attempt == 0 => Handling::retry(),
+                    _ if delivery.attempt + delivery.reconsume_times == 0 => Handling::retry(),
                     _ => Handling::done(),
                 });
         });
@@ -219,11 +242,7 @@ fn a_message_that_always_fails_is_buried_and_a_refused_send_back_is_redelivered_
             Reply::Refuse(ResponseCode::SYSTEM_ERROR, "the disk is full")
         }
     });
-    w.run_for(secs(30));
-    let queue = queue("T", "a", 0);
-    assert_eq!(w.offsets("c1", &queue), [0, 1, 1], "the second one again, here");
-    assert_eq!(w.stored_offset("G", &queue), Some(2));
-    w.assert_story();
+    w
 }
 
 #[test]

@@ -70,7 +70,12 @@ mod tests {
             max_offset: None,
             unfinished: 0,
             bytes: 0,
-            replica: None,
+            delivered: 0,
+            retrying: 0,
+            held_record: None,
+            reads_from: None,
+            stalled_since: None,
+            last_error: None,
         }
     }
 

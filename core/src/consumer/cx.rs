@@ -1,6 +1,7 @@
 //! The ground of the consumer: names of its timers, what its parts may touch, and what they wish
 //! from the floor above them.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::wire::request::offsets::{
 use crate::wire::request::operator::RunningInfoRequest;
 use crate::wire::request::pull::PullRequest;
 use crate::wire::request::route::RouteRequest;
+use crate::wire::request::send::SendRequest;
 use crate::wire::request::send_back::SendBackRequest;
 use crate::wire::request::stats::ConnectionsRequest;
 use crate::wire::request::{Request, encode_request};
@@ -56,6 +58,8 @@ pub(crate) enum GroupTimer {
     Commit,
     /// Try a send back again, or deliver its message again here.
     SendBack(u64),
+    /// Look for queues that stand still.
+    Stalls,
     /// The end of the drain, of the last commits, or of the farewell.
     Phase,
     /// The earliest deadline of a handler whose message belongs to an ownership that has ended.
@@ -107,6 +111,11 @@ pub(crate) enum Purpose {
         group: GroupKey,
         back: u64,
     },
+    /// A copy of a message that could not be sent back.
+    RetryCopy {
+        group: GroupKey,
+        back: u64,
+    },
     /// Who is in the group, and what the broker knows of their subscriptions.
     Connections {
         group: GroupKey,
@@ -131,6 +140,7 @@ impl Purpose {
             Self::Route(_)
             | Self::Heartbeat { .. }
             | Self::SendBack { .. }
+            | Self::RetryCopy { .. }
             | Self::Connections { .. }
             | Self::Subscriptions { .. }
             | Self::Call(_) => true,
@@ -196,6 +206,7 @@ pub(crate) enum QuestionBody {
     OffsetAt(SearchOffsetRequest),
     Commit(CommitOffsetRequest),
     SendBack(SendBackRequest),
+    RetryCopy(Box<SendRequest>),
     Unregister(UnregisterRequest),
     Connections(ConnectionsRequest),
     RunningInfo(RunningInfoRequest),
@@ -217,6 +228,7 @@ impl QuestionBody {
             Self::OffsetAt(request) => write(how, request),
             Self::Commit(request) => write(how, request),
             Self::SendBack(request) => write(how, request),
+            Self::RetryCopy(request) => write(how, &**request),
             Self::Unregister(request) => write(how, request),
             Self::Connections(request) => write(how, request),
             Self::RunningInfo(request) => write(how, request),

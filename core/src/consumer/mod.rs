@@ -167,12 +167,13 @@ impl ConsumerState {
             link.heartbeat_acknowledged = self.beats.is_acknowledged(&link.addr);
             link
         });
+        let peers = Peers::of(&self.routes, &self.beats);
         Status {
             at: self.ground.now,
             client_id: self.config.client_id.clone(),
             links: links.collect(),
             topics: self.routes.status(),
-            groups: self.groups.iter().map(|(_, group)| group.status()).collect(),
+            groups: self.groups.iter().map(|(_, group)| group.status(peers)).collect(),
             counters: Counters {
                 stale_net_events: rpc.stale_net_events,
                 late_answers: rpc.late_answers,

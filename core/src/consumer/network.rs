@@ -23,6 +23,7 @@ use crate::wire::request::offsets::{OffsetAnswer, StoredOffset};
 use crate::wire::request::operator::RunningInfo;
 use crate::wire::request::pull::PullAnswer;
 use crate::wire::request::route::TopicRoute;
+use crate::wire::request::send::SendAnswer;
 use crate::wire::request::stats::ConsumerConnections;
 use crate::wire::request::{Answer, AnswerError, Done, Request as _, encode_refusal};
 
@@ -127,6 +128,13 @@ impl ConsumerState {
                     group.on_send_back(&mut cx, Peers::of(&self.routes, &self.beats), back, answer);
                 }
             }
+            Purpose::RetryCopy { group, back } => {
+                // However well it is stored: it is stored.
+                let answer = decode::<SendAnswer>(header, body).map(|_| ());
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_retry_copy(&mut cx, Peers::of(&self.routes, &self.beats), back, answer);
+                }
+            }
             Purpose::Connections { group, broker } => {
                 let answer = decode::<ConsumerConnections>(header, body);
                 if let Some(group) = self.groups.get_mut(group) {
@@ -211,6 +219,11 @@ impl ConsumerState {
             Purpose::SendBack { group, back } => {
                 if let Some(group) = self.groups.get_mut(group) {
                     group.on_send_back(&mut cx, Peers::of(&self.routes, &self.beats), back, Err(error));
+                }
+            }
+            Purpose::RetryCopy { group, back } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_retry_copy(&mut cx, Peers::of(&self.routes, &self.beats), back, Err(error));
                 }
             }
             Purpose::Connections { group, broker } => {

@@ -103,7 +103,10 @@ fn subject(kind: &NoticeKind) -> Option<String> {
         | N::OwnIdRepeated { .. }
         | N::SubscriptionReplaced { .. }
         | N::LinkUp { .. }
-        | N::DeliveryDeadline { .. } => return None,
+        | N::DeliveryDeadline { .. }
+        | N::QueueStalled { .. }
+        | N::QueueMoves { .. }
+        | N::Retry { .. } => return None,
         // Each undecodable message is told: it is a message.
         N::Undecodable { queue, offset, .. } => format!("undecodable {queue} {offset:?}"),
         N::CrcMismatch { queue, offset } => format!("crc {queue} {offset}"),
@@ -126,6 +129,7 @@ fn subject(kind: &NoticeKind) -> Option<String> {
         N::StartDecidedByBroker { queue, .. } => format!("start {queue}"),
         N::ProgressFellBack { queue, .. } => format!("fell back {queue}"),
         N::SendBackFailed { queue, .. } => format!("send back {queue}"),
+        N::WrongOutcomes { queue, .. } => format!("outcomes {queue}"),
         N::CommitFailed { queue, .. } => format!("commit {queue}"),
         N::ClockWentBack { .. } => String::from("clock"),
         N::UnexpectedRequest { addr, code } => format!("request {addr} {code}"),

@@ -87,6 +87,12 @@ impl<'a> Peers<'a> {
         self.reader(broker, MASTER_ID, 0)
     }
 
+    /// Whether the master of a broker is there and knows us: only masters write.
+    pub(crate) fn has_master(&self, broker: &BrokerName) -> bool {
+        let master = self.routes.replicas(broker).and_then(|ids| ids.get(&MASTER_ID));
+        master.is_some_and(|addr| self.beats.readiness(addr, 0).is_ok())
+    }
+
     /// The broker that is asked for the members when it comes to this topic: the first by name that
     /// knows the group, which was named first at `revision`, on the connection that stands. Members of ours
     /// so ask the same one.

@@ -47,6 +47,8 @@ pub enum WakeReason {
     DeliveryDeadline,
     /// The grace of a revoked queue ends.
     RevokeGrace,
+    /// Queues may stand still.
+    Stalls,
 }
 
 impl TimerKey {
@@ -63,6 +65,7 @@ impl TimerKey {
             Self::Group(_, GroupTimer::Allocate) => WakeReason::Allocate,
             Self::Group(_, GroupTimer::Commit) => WakeReason::Commit,
             Self::Group(_, GroupTimer::SendBack(_)) => WakeReason::SendBack,
+            Self::Group(_, GroupTimer::Stalls) => WakeReason::Stalls,
             Self::Group(_, GroupTimer::Phase) => WakeReason::Shutdown,
             Self::Queue(_, _, QueueTimer::Acquire) => WakeReason::Acquire,
             Self::Queue(_, _, QueueTimer::Pull) => WakeReason::Pull,

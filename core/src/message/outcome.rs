@@ -13,7 +13,8 @@ pub enum Outcome {
     /// It is to come again, after a delay that grows with each time. The broker chooses it.
     Retry,
     /// It is to come again after about this time: the nearest of the delays a broker knows, see
-    /// [`DelayLevel::nearest`].
+    /// [`DelayLevel::nearest`]. That is one second at least and two hours at most, however short or long the
+    /// time is. The notice `Retry` tells which level it was.
     RetryAfter(Duration),
     /// It is not to come again but to be kept with the group's dead letters.
     DeadLetter,
@@ -36,6 +37,11 @@ mod tests {
 
     #[test]
     fn only_a_named_time_becomes_a_level() {
+        for (after, level) in [(Duration::ZERO, 1), (Duration::MAX, 18)] {
+            let level = Some(level);
+            let chosen = Outcome::RetryAfter(after).delay_level().map(DelayLevel::number);
+            assert_eq!(chosen, level, "{after:?}");
+        }
         let after = Outcome::RetryAfter(Duration::from_secs(11));
         assert_eq!(after.delay_level().map(DelayLevel::number), Some(3));
         assert_eq!(Outcome::Retry.delay_level(), None);

@@ -36,6 +36,8 @@ pub mod name {
     pub const RECONSUME_TIME: &str = "RECONSUME_TIME";
     /// After how many redeliveries it becomes a dead letter; carried like `RECONSUME_TIME`.
     pub const MAX_RECONSUME_TIMES: &str = "MAX_RECONSUME_TIMES";
+    /// Marks the first half of a transaction; not for copies.
+    pub const TRANSACTION_PREPARED: &str = "TRAN_MSG";
     /// How many messages an inner batch holds.
     pub const INNER_NUM: &str = "INNER_NUM";
     /// The queue offset of the first message of an inner batch.

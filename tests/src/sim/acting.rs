@@ -182,7 +182,7 @@ impl World {
         self.trace.bytes(&frame);
         let node = self.network.link(link).node;
         let broker = self.nodes.get(node).broker();
-        let request = observe::request(&mut self.names, broker, &frame);
+        let request = observe::request(&mut self.names, &self.ledger, broker, &frame);
         let state = self.network.link(link);
         state.unreported += u32::try_from(frame.len()).unwrap_or(u32::MAX);
         if let Some(request) = request {

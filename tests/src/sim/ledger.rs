@@ -156,6 +156,11 @@ impl Ledger {
         }
     }
 
+    /// The message with this body.
+    pub(crate) fn of_body(&self, body: &Bytes) -> Option<u32> {
+        self.by_body.get(body).copied()
+    }
+
     pub(crate) fn origin(&self, queue: QueueNo, offset: i64) -> Option<u32> {
         let offsets = self.stored.get(queue.0 as usize)?;
         offsets.get(usize::try_from(offset).ok()?).copied().flatten()

@@ -419,6 +419,25 @@ impl RefConsumer {
         None
     }
 
+    /// A copy of a message is to be stored in place of its send back.
+    fn asked_copy(&mut self, at: Instant, life: Life, origin: u32, view: &dyn View) -> Option<Question> {
+        let at = (!self.connected).then_some(at);
+        for (queue, tenure) in self.tenures.of_life_mut(life) {
+            let failing = tenure.data.unfinished.iter().find(|(offset, slot)| {
+                slot.state == State::Failing && view.origin(queue, **offset) == Some(origin)
+            });
+            if let Some(offset) = failing.map(|(offset, _)| *offset) {
+                return Some(Question::Back {
+                    queue,
+                    epoch: tenure.epoch,
+                    offset,
+                    at,
+                });
+            }
+        }
+        None
+    }
+
     /// A member that leaves gives a queue up before its handlers must have ended, so they have: everything they
     /// finished should have been committed.
     fn given_up(
@@ -469,6 +488,7 @@ impl RefConsumer {
             Ask::Commit { queue, offset, .. } => self.compare(at, life, queue, offset, view).map(|()| None),
             Ask::QueryOffset { queue, .. } => Ok(Some(Question::Stored(queue))),
             Ask::SendBack { physical, .. } => Ok(self.asked_back(at, life, (node, physical), view)),
+            Ask::Copy { origin, .. } => Ok(self.asked_copy(at, life, origin, view)),
             Ask::Other(code) if STARTS.contains(&code) => Ok(Some(Question::Start)),
             Ask::Members { .. } | Ask::Heartbeat | Ask::Unregister { .. } | Ask::Other(_) => Ok(None),
         }

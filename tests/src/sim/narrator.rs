@@ -55,6 +55,7 @@ impl<W: Write> Invariant for Narrator<W> {
                         | Ask::Commit { queue, .. }
                         | Ask::QueryOffset { queue, .. } => name(queue),
                         Ask::SendBack { .. }
+                        | Ask::Copy { .. }
                         | Ask::Members { .. }
                         | Ask::Heartbeat
                         | Ask::Unregister { .. }

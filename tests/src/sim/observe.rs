@@ -7,9 +7,11 @@ use rocketmq_consumer_core::ids::{PhysicalOffset, QueueId, QueueOffset};
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::command::{ExtFields, FieldError, Header};
 use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, Frame};
-use rocketmq_consumer_core::wire::request::Answer as _;
 use rocketmq_consumer_core::wire::request::pull::PullAnswer;
+use rocketmq_consumer_core::wire::request::send::SendRequest;
+use rocketmq_consumer_core::wire::request::{Answer as _, Request as _};
 
+use super::ledger::Ledger;
 use super::names::Names;
 use super::seen::{Answer, Ask};
 
@@ -26,7 +28,7 @@ pub(crate) struct Request {
 
 /// Reads what a member wrote; `None` when it is an answer, or no frame. `broker` is the name of the node it
 /// goes to, empty for a name server.
-pub(crate) fn request(names: &mut Names, broker: &str, frame: &Bytes) -> Option<Request> {
+pub(crate) fn request(names: &mut Names, ledger: &Ledger, broker: &str, frame: &Bytes) -> Option<Request> {
     let frame = Frame::parse(frame.clone(), FRAME_LEN_MAX).ok()?;
     let header = Header::of(&frame).ok()?;
     if header.is_response() {
@@ -36,7 +38,29 @@ pub(crate) fn request(names: &mut Names, broker: &str, frame: &Bytes) -> Option<
     Some(Request {
         opaque: header.opaque,
         oneway: header.is_oneway(),
-        ask: ask(names, broker, code, &header.ext).unwrap_or(Ask::Other(code)),
+        ask: copy(names, ledger, code, &header.ext, &frame.body)
+            .or_else(|| ask(names, broker, code, &header.ext).ok())
+            .unwrap_or(Ask::Other(code)),
+    })
+}
+
+/// A message that is produced to a retry topic, if it is a copy of one we know.
+fn copy(
+    names: &mut Names,
+    ledger: &Ledger,
+    code: RequestCode,
+    ext: &ExtFields<'_>,
+    body: &Bytes,
+) -> Option<Ask> {
+    if code != RequestCode::SEND_MESSAGE_V2 {
+        return None;
+    }
+    let send = SendRequest::decode(ext, body).ok()?;
+    let group = send.topic.as_str().strip_prefix("%RETRY%")?;
+    Some(Ask::Copy {
+        group: names.group(group),
+        origin: ledger.of_body(body)?,
+        dead: send.reconsume_times > send.max_reconsume_times,
     })
 }
 
@@ -111,6 +135,7 @@ pub(crate) fn answer<'a>(header: &Header<'_>, body: &'a Bytes, asked: Ask, by_sl
         Ask::QueryOffset { .. }
         | Ask::Commit { .. }
         | Ask::SendBack { .. }
+        | Ask::Copy { .. }
         | Ask::Members { .. }
         | Ask::Heartbeat
         | Ask::Unregister { .. }

@@ -511,6 +511,7 @@ impl Painter {
                 let effect = self.draw_delay();
                 self.draw_rule(at, effect);
             }
+            Trouble::Refusal if self.dice.chance(25) => self.draw_refused_send_backs(at),
             Trouble::Refusal => {
                 let effect = self.draw_refusal();
                 self.draw_rule(at, effect);
@@ -637,6 +638,7 @@ impl Painter {
             RequestCode::QUERY_CONSUMER_OFFSET,
             RequestCode::UPDATE_CONSUMER_OFFSET,
             RequestCode::CONSUMER_SEND_MSG_BACK,
+            RequestCode::SEND_MESSAGE_V2,
             RequestCode::HEART_BEAT,
             RequestCode::GET_CONSUMER_LIST_BY_GROUP,
             RequestCode::GET_ROUTEINFO_BY_TOPIC,
@@ -684,6 +686,18 @@ impl Painter {
             2 => fail(ResponseCode::GO_AWAY, "please go away"),
             _ => fail(ResponseCode::SYSTEM_ERROR, "made to fail"),
         }
+    }
+
+    /// No message is taken back for so long that consumers help themselves.
+    fn draw_refused_send_backs(&mut self, at: Instant) {
+        let effect = Effect::Fail {
+            code: ResponseCode::SYSTEM_ERROR,
+            remark: "look message by offset failed".into(),
+        };
+        let code = RequestCode::CONSUMER_SEND_MSG_BACK;
+        self.add(at, Fault::Rule(Rule::on(code, effect)));
+        let lasts = self.dice.time(secs(5)..secs(90));
+        self.add(at + lasts, Fault::NoRules);
     }
 
     /// Notifications are lost, doubled or late; and there may be one without a cause.

@@ -274,6 +274,15 @@ pub enum Ask {
         /// 0: the broker chooses; −1: to the dead letters.
         delay_level: i32,
     },
+    /// 310 to a retry topic: store a copy of a message that could not be sent back.
+    Copy {
+        /// For whom.
+        group: GroupNo,
+        /// Which message.
+        origin: u32,
+        /// Whether the broker buries it at once: it says that it was tried once too often.
+        dead: bool,
+    },
     /// 38: who are the members?
     Members {
         /// Of which group.
@@ -299,6 +308,7 @@ impl Ask {
             | Self::Commit { group, .. }
             | Self::QueryOffset { group, .. }
             | Self::SendBack { group, .. }
+            | Self::Copy { group, .. }
             | Self::Members { group } => Some(*group),
             Self::Unregister { group } => *group,
             Self::Heartbeat | Self::Other(_) => None,

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rocketmq_consumer_core::ids::{ConsumerGroup, MessageQueue, QueueOffset, Topic};
 use rocketmq_consumer_core::status::{GroupPhase, QueueState};
 use rocketmq_consumer_core::time::Instant;
+use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::properties::name;
+use rocketmq_consumer_core::wire::request::send::SendRequest;
 use rocketmq_consumer_core::wire::stored::Record;
 use rocketmq_consumer_core::wire::subscription::Subscription;
 
@@ -139,11 +141,35 @@ impl World {
         let done = done.map(|(delivery, at)| (delivery.queue.clone(), delivery.offset, *at));
         let back = self.peer.sent_back().iter().filter(|back| &back.group == group);
         let back = back.map(|back| (back.queue.clone(), back.offset, back.at));
-        for (queue, offset, at) in done.chain(back) {
+        let copied = self.copied(group);
+        for (queue, offset, at) in done.chain(back).chain(copied) {
             let first = settled.entry((queue, offset)).or_insert(at);
             *first = at.min(*first);
         }
         settled
+    }
+
+    /// Where the messages lie of which a copy was to be stored for a group, and when that was asked for. Whether
+    /// it was stored in time is for the simulator to judge, which sees the answers.
+    fn copied(&self, group: &ConsumerGroup) -> Vec<(MessageQueue, QueueOffset, Instant)> {
+        let retry = Topic::from(format!("%RETRY%{group}"));
+        let mut copied = Vec::new();
+        for asked in self.all_requests(RequestCode::SEND_MESSAGE_V2) {
+            let copy: SendRequest = asked.request();
+            if copy.topic != retry {
+                continue;
+            }
+            let topics = self
+                .of_group(group)
+                .flat_map(|member| member.group.subscriptions());
+            let topics: BTreeSet<&Topic> = topics.map(|(topic, _)| topic).chain([&retry]).collect();
+            for (queue, message) in topics.into_iter().flat_map(|topic| self.peer.stored(topic)) {
+                if message.body() == &*copy.body {
+                    copied.push((queue, message.offset(), asked.at));
+                }
+            }
+        }
+        copied
     }
 
     fn lives_of(&self, id: &rocketmq_consumer_core::ids::ClientId) -> Vec<&Member> {

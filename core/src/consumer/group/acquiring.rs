@@ -151,7 +151,9 @@ impl Group {
             };
             cx.notice(&self.name, kind);
         }
-        self.own(cx, peers, key, from, stored.offset);
+        // What may be made up is made true: once the broker has dropped the first message it would say "none".
+        let known = stored.offset.filter(|_| !stored.may_be_none());
+        self.own(cx, peers, key, from, known);
     }
 
     /// The broker told where to start.
@@ -184,6 +186,7 @@ impl Group {
             return;
         };
         queue.acquire_later(cx, ACQUIRE_RETRY);
+        queue.went_wrong(cx.now, request, error);
         let by = queue.name.broker.clone();
         match error {
             CallError::Broker { code, remark } if *code != ResponseCode::SYSTEM_BUSY.0 => {

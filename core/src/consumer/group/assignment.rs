@@ -276,6 +276,7 @@ impl Group {
             }
             Err(error) => {
                 tenure.progress.failed();
+                queue.went_wrong(cx.now, "commit", &error);
                 Self::on_commit_refused(cx, &name, &error);
                 // The broker wants to be asked on another connection, which is being made: a queue that is given
                 // back has no later occasion.

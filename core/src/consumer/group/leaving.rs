@@ -48,6 +48,7 @@ impl Group {
                 id: ConsumeId { group: self.key, run },
             });
         }
+        self.call_off_local_retries(cx);
         cx.timers.set(self.timer(GroupTimer::Phase), cx.now + drain);
         self.check_drained(cx);
     }
@@ -68,6 +69,7 @@ impl Group {
         self.phase = GroupPhase::Committing;
         cx.timers.cancel(self.timer(GroupTimer::Commit));
         cx.timers.cancel(self.timer(GroupTimer::Strays));
+        cx.timers.cancel(self.timer(GroupTimer::Stalls));
         self.strays.clear();
         cx.timers
             .set(self.timer(GroupTimer::Phase), cx.now + self.offset_timeout);

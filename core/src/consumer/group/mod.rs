@@ -7,6 +7,7 @@
 mod acquiring;
 mod allocation;
 mod assignment;
+mod deadlines;
 mod delivery;
 pub(crate) mod dispatch;
 mod dissent;
@@ -17,11 +18,14 @@ mod pulling;
 pub(crate) mod queue;
 pub(crate) mod rebalance;
 mod refusals;
+mod retrying;
+mod stalls;
 
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::action::ShutdownReport;
@@ -32,7 +36,7 @@ use crate::ids::{
     BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, QueueKey, Topic,
 };
 use crate::notice::NoticeKind;
-use crate::status::{GroupPhase, GroupStatus};
+use crate::status::{GroupPhase, GroupStatus, QueueStatus, ReplicaStatus};
 use crate::step::Slab;
 use crate::time::WallTime;
 use crate::wire::request::heartbeat::{
@@ -49,6 +53,7 @@ use dissent::Dissent;
 use left::LeftQueues;
 use queue::Queue;
 use rebalance::{Rebalance, Why};
+use stalls::Stalls;
 
 /// One topic of the group.
 #[derive(Clone, Debug)]
@@ -86,12 +91,15 @@ pub(crate) struct Group {
     send_backs: SendBacks,
     strays: Strays,
     dissent: Dissent,
+    stalls: Stalls,
     /// Bytes of batch buffers held, over all queues.
     buffer_bytes: u64,
     /// Whether a queue is held because of that.
     buffer_was_full: bool,
     ready_told: bool,
     finished: u64,
+    /// Failed messages that brokers have taken back or stored as copies.
+    retries: u64,
     report: ShutdownReport,
 }
 
@@ -131,10 +139,12 @@ impl Group {
             send_backs: SendBacks::new(config.send_back_retries, config.local_retry),
             strays: Strays::default(),
             dissent: Dissent::default(),
+            stalls: Stalls::default(),
             buffer_bytes: 0,
             buffer_was_full: false,
             ready_told: false,
             finished: 0,
+            retries: 0,
             report: ShutdownReport::default(),
             name,
             config,
@@ -150,6 +160,7 @@ impl Group {
             group.timer(GroupTimer::Commit),
             cx.now + group.config.commit_interval,
         );
+        group.arm_stalls_timer(cx);
         Ok(group)
     }
 
@@ -311,6 +322,7 @@ impl Group {
                 );
             }
             GroupTimer::SendBack(back) => self.on_send_back_timer(cx, peers, back),
+            GroupTimer::Stalls => self.on_stalls_timer(cx),
             GroupTimer::Phase => self.on_phase_timer(cx),
             GroupTimer::Strays => self.on_strays_timer(cx),
         }
@@ -390,19 +402,40 @@ impl Group {
         Epoch(self.epochs)
     }
 
-    pub(crate) fn status(&self) -> GroupStatus {
+    pub(crate) fn status(&self, peers: Peers<'_>) -> GroupStatus {
         let is_open = |(run, position)| self.dispatch.find(run, position).is_some();
         let strays = self.strays.past_deadline(is_open);
         let past = |(_, queue): (QueueKey, &Queue)| queue.tenure().map_or(0, |t| t.window.past_deadline());
+        let queues = self.queues.iter();
+        let queues: Vec<_> = queues
+            .map(|(key, queue)| self.queue_status(peers, key, queue))
+            .collect();
         GroupStatus {
             group: self.name.clone(),
             phase: self.phase,
             members: self.rebalance.members().to_vec(),
-            queues: self.queues.iter().map(|(_, queue)| queue.status()).collect(),
             permits: self.dispatch.permits(),
             past_deadline: self.queues.iter().map(past).sum::<u32>() + strays,
             buffer_bytes: self.buffer_bytes,
             finished: self.finished,
+            retried: self.retries,
+            retrying: u32::try_from(self.send_backs.len()).unwrap_or(u32::MAX),
+            oldest_delivery: self.dispatch.oldest(),
+            lag: queues.iter().filter_map(QueueStatus::lag).sum(),
+            queues,
+        }
+    }
+
+    fn queue_status(&self, peers: Peers<'_>, key: QueueKey, queue: &Queue) -> QueueStatus {
+        let asked = queue.tenure().and_then(|tenure| tenure.pull.replica());
+        let reads_from = asked.and_then(|id| {
+            let addr = peers.routes.replicas(&queue.name.broker)?.get(&id)?.clone();
+            Some(ReplicaStatus { id, addr })
+        });
+        QueueStatus {
+            reads_from,
+            stalled_since: self.stalls.since(key),
+            ..queue.status()
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::status::HoldReason;
 use crate::wire::code::ResponseCode;
 
 use super::Group;
+use super::queue::PULL;
 
 /// How long the queue rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +78,10 @@ impl Group {
             CallError::Malformed(_) => (Rest::Growing, Cure::None),
         };
         self.rest(cx, key, rest);
-        let Some(queue) = self.queues.get(key) else {
+        let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
+        queue.went_wrong(cx.now, PULL, error);
         let (broker, topic) = (queue.name.broker.clone(), queue.name.topic.clone());
         match error {
             CallError::Broker { code, remark } if !matches!(rest, Rest::FlowControl | Rest::Gate) => {

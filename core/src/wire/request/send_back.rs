@@ -45,7 +45,9 @@ pub enum Delay {
 }
 
 impl Delay {
-    fn to_wire(self) -> i32 {
+    /// The delay level on the wire: −1, 0, or the number.
+    #[must_use]
+    pub fn to_wire(self) -> i32 {
         match self {
             Self::Broker => 0,
             Self::Level(level) => level.into(),

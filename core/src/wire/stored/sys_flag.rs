@@ -42,6 +42,16 @@ impl SysFlag {
         self.has(Self::INNER_BATCH) && self.has(Self::NEED_UNWRAP)
     }
 
+    /// Only what tells how the body is compressed: of the rest, each copy has its own.
+    #[must_use]
+    pub const fn compression_bits(self) -> Self {
+        Self(if self.has(Self::COMPRESSED) {
+            self.0 & 0x701
+        } else {
+            0
+        })
+    }
+
     /// How the body is compressed; `None` when it is not, whatever the type bits say.
     #[must_use]
     pub const fn compression(self) -> Option<Compression> {
@@ -120,6 +130,8 @@ mod tests {
         ];
         for (flag, expected) in table {
             assert_eq!(SysFlag(flag).compression(), expected, "{flag:#x}");
+            let bits = SysFlag(flag | 0xFE).compression_bits();
+            assert_eq!((bits.compression(), bits.0 & 0xFE), (expected, 0), "{flag:#x}");
         }
     }
 

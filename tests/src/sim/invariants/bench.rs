@@ -414,6 +414,16 @@ impl<I: Invariant + Debug> Bench<I> {
         })
     }
 
+    /// A copy of the message at an offset is to be stored.
+    #[track_caller]
+    pub(in crate::sim) fn copy(&mut self, offset: i64) -> &mut Self {
+        self.ask(Ask::Copy {
+            group: GROUP,
+            origin: u32::try_from(offset).unwrap(),
+            dead: false,
+        })
+    }
+
     #[track_caller]
     pub(in crate::sim) fn answer(&mut self, opaque: i32, answer: Answer<'_>) -> &mut Self {
         self.deed(Deed::Answered {
@@ -596,7 +606,12 @@ pub(in crate::sim) fn status(world: &World) -> Status {
         max_offset: None,
         unfinished: 0,
         bytes: 0,
-        replica: None,
+        delivered: 0,
+        retrying: 0,
+        held_record: None,
+        reads_from: None,
+        stalled_since: None,
+        last_error: None,
     };
     let group = GroupStatus {
         group: world.group.clone(),
@@ -607,6 +622,10 @@ pub(in crate::sim) fn status(world: &World) -> Status {
         past_deadline: 0,
         buffer_bytes: 0,
         finished: 0,
+        retried: 0,
+        retrying: 0,
+        oldest_delivery: None,
+        lag: 0,
     };
     let link = LinkStatus {
         addr: PeerAddr::new("10.0.0.1", 10911),

@@ -14,14 +14,17 @@ use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::message::Outcome;
 
+use super::requests::Requests;
 use super::tenures::Tenures;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Ask, BrokerDeed, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Answer, Ask, BrokerDeed, Deed, Life, QueueNo, Seen, What};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct CommitNeverPassesUnfinished {
     tenures: Tenures<BTreeSet<QueueOffset>>,
+    /// Copies that were asked for, by the message they are of.
+    copies: Requests<u32>,
 }
 
 impl CommitNeverPassesUnfinished {
@@ -42,6 +45,17 @@ impl CommitNeverPassesUnfinished {
         Err(Broken(format!(
             "{life:?} commits {queue} at {offset}, unfinished: {open:?}"
         )))
+    }
+}
+
+impl CommitNeverPassesUnfinished {
+    /// A copy of a message is stored: wherever this member has it, it is finished.
+    fn copied(&mut self, life: Life, origin: u32, view: &dyn View) {
+        for (queue, tenure) in self.tenures.of_life_mut(life) {
+            tenure
+                .data
+                .retain(|offset| view.origin(queue, *offset) != Some(origin));
+        }
     }
 }
 
@@ -74,6 +88,7 @@ impl Invariant for CommitNeverPassesUnfinished {
             tenure.data.remove(&offset);
         }
         self.tenures.see(seen.at, life, &deed);
+        self.copies.see(life, &deed, |_| {});
         match deed {
             Deed::Delivered {
                 queue, batch, range, ..
@@ -83,6 +98,22 @@ impl Invariant for CommitNeverPassesUnfinished {
                     tenure
                         .data
                         .extend(entries.iter().map(|entry| entry.queue_offset()));
+                }
+                Ok(())
+            }
+            Deed::Asked {
+                conn,
+                opaque,
+                ask: Ask::Copy { origin, .. },
+                ..
+            } => {
+                self.copies.asked(life, conn, opaque, origin);
+                Ok(())
+            }
+            Deed::Answered { conn, opaque, answer } => {
+                let copied = self.copies.answered(life, conn, opaque);
+                if let (Some(origin), Answer::Done) = (copied, answer) {
+                    self.copied(life, origin, view);
                 }
                 Ok(())
             }

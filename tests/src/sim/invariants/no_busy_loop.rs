@@ -108,7 +108,7 @@ impl NoBusyLoop {
                 }
             }
             // As many as there are failures.
-            Ask::SendBack { .. } => {}
+            Ask::SendBack { .. } | Ask::Copy { .. } => {}
             Ask::Commit { .. }
             | Ask::QueryOffset { .. }
             | Ask::Members { .. }

@@ -103,6 +103,25 @@ impl NoCommitAfterStaleEpoch {
     }
 }
 
+impl NoCommitAfterStaleEpoch {
+    fn copy(&self, at: Instant, life: Life, origin: u32, view: &dyn View) -> Result<(), &'static str> {
+        let late = self
+            .tenures
+            .alive(life)
+            .map_or(Duration::ZERO, |alive| alive.late_now);
+        let grace = *view.config(life).revoke_grace() + TOLERANCE + late;
+        let mut holders = self.tenures.of_life(life).filter(|(queue, tenure)| {
+            let mut offsets = tenure.data.values();
+            offsets.any(|offset| view.origin(*queue, *offset) == Some(origin))
+        });
+        if holders.any(|(_, tenure)| tenure.revoked_at.is_none_or(|revoked| at <= revoked + grace)) {
+            Ok(())
+        } else {
+            Err("does not own")
+        }
+    }
+}
+
 impl Invariant for NoCommitAfterStaleEpoch {
     fn name(&self) -> &'static str {
         "no_commit_after_stale_epoch"
@@ -180,6 +199,9 @@ impl Invariant for NoCommitAfterStaleEpoch {
                         None,
                         self.send_back(seen.at, life, (node, physical), view),
                     ),
+                    Ask::Copy { origin, .. } => {
+                        ("produces a copy", None, self.copy(seen.at, life, origin, view))
+                    }
                     _ => return Ok(()),
                 };
                 if let Err(why) = judged

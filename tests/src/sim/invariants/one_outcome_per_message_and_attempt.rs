@@ -2,12 +2,13 @@
 //! handler again. Never two of them.
 //!
 //! Source: P35 and P38. Within one ownership a message that is with a handler, that is done, or that the broker
-//! has taken back is not delivered again; what is done is not sent back; and what the broker has acknowledged as
-//! sent back is not sent back again.
+//! has taken back is not delivered again; what is done is not sent back; what the broker has acknowledged as
+//! sent back is not sent back again; and as long as nobody knows what became of a send back or a copy, no other
+//! one is asked for. A copy that is produced is as good as a send back.
 //!
 //! Legal all the same: the same message in another ownership, or from the retry topic (that is another copy);
-//! a second send back when the answer to the first one was lost or may have come after its deadline; and a delivery again
-//! here, counted as one more attempt, when sending back has failed.
+//! a second send back, or a copy, once the first one was refused; and a delivery again here, counted as one more
+//! attempt, when sending back has failed or its answer was lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,6 +32,8 @@ enum State {
     /// Withdrawn before a handler began it.
     Unbegun,
     Failed,
+    /// A send back or a copy was written, and nothing is known of it.
+    Asked,
     Done,
     TakenBack,
 }
@@ -82,7 +85,7 @@ impl OneOutcomePerMessageAndAttempt {
             let is_right = match before {
                 None => attempt == 0,
                 Some((State::Unbegun, tried)) => attempt == tried,
-                Some((State::Failed, tried)) => attempt == tried + 1,
+                Some((State::Failed | State::Asked, tried)) => attempt == tried + 1,
                 Some((State::Out | State::Done | State::TakenBack, _)) => false,
             };
             if !is_right {
@@ -118,39 +121,44 @@ impl OneOutcomePerMessageAndAttempt {
         };
     }
 
-    fn send_back(&mut self, at: Instant, life: Life, deed: &Deed<'_>, view: &dyn View) -> Result<(), Broken> {
+    /// A send back or a copy was written.
+    fn put_back(&mut self, at: Instant, life: Life, deed: &Deed<'_>, view: &dyn View) -> Result<(), Broken> {
         let Deed::Asked {
             conn,
             node,
             opaque,
-            ask: Ask::SendBack { physical, .. },
+            ask,
             ..
         } = *deed
         else {
             return Ok(());
         };
-        let mut wrong = None;
         let of_life = self.tenures.of_life(life).map(|(queue, _)| queue);
         let at_home: Vec<QueueNo> = of_life
             .filter(|queue| self.tenures.is_home(node, *queue, view))
             .collect();
-        for (queue, tenure) in self
-            .tenures
-            .of_life_mut(life)
-            .filter(|(queue, _)| at_home.contains(queue))
-        {
-            let Some(offset) = tenure.data.by_place.get(&physical).copied() else {
-                continue;
+        let at = (!self.backs.may_have_waited(life, conn)).then_some(at);
+        let mut wrong = None;
+        for (queue, tenure) in self.tenures.of_life_mut(life) {
+            let Account { messages, by_place } = &mut tenure.data;
+            let offset = match ask {
+                Ask::SendBack { physical, .. } if at_home.contains(&queue) => {
+                    by_place.get(&physical).copied()
+                }
+                Ask::Copy { origin, .. } => {
+                    let mut copied = messages.keys().copied();
+                    copied.find(|offset| view.origin(queue, *offset) == Some(origin))
+                }
+                _ => None,
             };
-            let Some((state, _)) = tenure.data.messages.get_mut(&offset) else {
+            let Some((offset, (state, _))) = offset.and_then(|at| Some((at, messages.get_mut(&at)?))) else {
                 continue;
             };
             match *state {
                 // Past its deadline it is sent back although its handler has not ended.
                 State::Out | State::Failed => {
-                    *state = State::Failed;
+                    *state = State::Asked;
                     let epoch = tenure.epoch;
-                    let at = (!self.backs.may_have_waited(life, conn)).then_some(at);
                     let back = Back {
                         queue,
                         epoch,
@@ -160,17 +168,41 @@ impl OneOutcomePerMessageAndAttempt {
                     self.backs.asked(life, conn, opaque, back);
                     return Ok(());
                 }
-                State::Done | State::TakenBack | State::Unbegun => wrong = Some((queue, offset, *state)),
+                State::Done | State::TakenBack | State::Unbegun | State::Asked => {
+                    wrong = Some((queue, offset, *state));
+                }
             }
         }
         match wrong {
             Some((queue, offset, state)) => {
                 let queue = view.queue(queue);
                 Err(Broken(format!(
-                    "{life:?} sends back {offset} of {queue}, which is {state:?}"
+                    "{life:?} puts back {offset} of {queue}, which is {state:?}: {ask:?}"
                 )))
             }
             None => Ok(()),
+        }
+    }
+
+    /// A send back or a copy was answered.
+    fn answered(&mut self, at: Instant, life: Life, deed: &Deed<'_>) {
+        let Deed::Answered { conn, opaque, answer } = *deed else {
+            return;
+        };
+        let Some(back) = self.backs.answered(life, conn, opaque) else {
+            return;
+        };
+        let next = match answer {
+            Answer::Done if back.at.is_some_and(|asked| at <= asked + PROMPT) => State::TakenBack,
+            Answer::Refused(_) => State::Failed,
+            _ => return,
+        };
+        let mut tenures = self.tenures.of(life, back.queue).iter_mut();
+        let tenure = tenures.find(|tenure| tenure.epoch == back.epoch);
+        if let Some((state, _)) = tenure.and_then(|tenure| tenure.data.messages.get_mut(&back.offset))
+            && (next == State::TakenBack || *state == State::Asked)
+        {
+            *state = next;
         }
     }
 }
@@ -187,24 +219,16 @@ impl Invariant for OneOutcomePerMessageAndAttempt {
         self.settle(life, &deed);
         self.tenures.see(seen.at, life, &deed);
         self.backs.see(life, &deed, |_| {});
-        if let Deed::Answered { conn, opaque, answer } = deed
-            && let Some(back) = self.backs.answered(life, conn, opaque)
-            && matches!(answer, Answer::Done)
-            && back.at.is_some_and(|at| seen.at <= at + PROMPT)
-        {
-            let mut tenures = self.tenures.of(life, back.queue).iter_mut();
-            let tenure = tenures.find(|tenure| tenure.epoch == back.epoch);
-            if let Some((state, _)) = tenure.and_then(|tenure| tenure.data.messages.get_mut(&back.offset)) {
-                *state = State::TakenBack;
-            }
-        }
+        self.answered(seen.at, life, &deed);
         self.deliver(life, &deed, view)?;
-        self.send_back(seen.at, life, &deed, view)
+        self.put_back(seen.at, life, &deed, view)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rocketmq_consumer_core::wire::code::ResponseCode;
+
     use super::super::bench::{Bench, retry};
     use super::*;
 
@@ -259,28 +283,44 @@ mod tests {
         taken_back().deliver(2, 102..103).legal();
     }
 
+    fn asked() -> Bench<OneOutcomePerMessageAndAttempt> {
+        let mut bench = bench();
+        bench.settle(1, 100, retry()).send_back(100).legal();
+        bench
+    }
+
     #[test]
-    fn an_answer_that_was_lost_or_late_allows_another_try() {
-        bench()
-            .settle(1, 100, retry())
-            .send_back(100)
-            .disconnected()
-            .send_back(100)
+    fn what_may_be_stored_already_is_not_asked_for_again() {
+        asked().send_back(100).breaks("Asked");
+        asked().disconnected().send_back(100).breaks("Asked");
+        asked().copy(100).breaks("Asked");
+        let refused = Answer::Refused(ResponseCode::SYSTEM_ERROR);
+        asked().answer_last(refused).send_back(100).legal();
+        asked()
+            .answer_last(refused)
+            .copy(100)
+            .answer_last(refused)
+            .copy(100)
             .legal();
-        bench()
-            .settle(1, 100, retry())
-            .send_back(100)
-            .at(6_000)
+        asked()
+            .answer_last(refused)
+            .copy(100)
             .answer_last(Answer::Done)
-            .send_back(100)
-            .legal();
+            .copy(100)
+            .breaks("TakenBack");
+    }
+
+    #[test]
+    fn an_answer_that_was_lost_or_late_allows_a_delivery_here_and_then_another_try() {
+        let again = |bench: &mut Bench<OneOutcomePerMessageAndAttempt>| {
+            bench.deliver_again(2, 100..101, 1).settle(2, 100, retry());
+            bench.send_back(100).legal();
+        };
+        again(asked().disconnected());
+        again(asked().at(6_000).answer_last(Answer::Done));
         // It waited for its link, and nobody sees for how long.
-        bench()
-            .settle(1, 100, retry())
-            .connected()
-            .send_back(100)
-            .answer_last(Answer::Done)
-            .send_back(100)
-            .legal();
+        let mut waited = bench();
+        waited.settle(1, 100, retry()).connected().send_back(100);
+        again(waited.answer_last(Answer::Done));
     }
 }

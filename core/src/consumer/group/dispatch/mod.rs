@@ -7,6 +7,7 @@
 //  reason: permits instead of a thread pool with an unbounded queue; fair over queues; what no handler has
 //  begun can be withdrawn.
 
+pub(crate) mod retry_copy;
 pub(crate) mod send_back;
 pub(crate) mod strays;
 
@@ -17,11 +18,13 @@ use smallvec::SmallVec;
 
 use crate::event::RunRange;
 use crate::ids::QueueKey;
+use crate::time::Instant;
 
 /// A run the application has.
 #[derive(Clone, Debug)]
 struct RunOut {
     run: u64,
+    at: Instant,
     queue: QueueKey,
     first_seq: u64,
     range: RunRange,
@@ -35,6 +38,8 @@ struct RunOut {
 pub(crate) struct Reported {
     pub(crate) queue: QueueKey,
     pub(crate) seq: u64,
+    /// The run it was out with.
+    pub(crate) run: u64,
     /// Index into the reported range.
     pub(crate) index: u32,
 }
@@ -94,13 +99,14 @@ impl Dispatch {
     }
 
     /// Books a run and returns its number.
-    pub(crate) fn book(&mut self, queue: QueueKey, first_seq: u64, range: RunRange) -> u64 {
+    pub(crate) fn book(&mut self, now: Instant, queue: QueueKey, first_seq: u64, range: RunRange) -> u64 {
         let run = self.next_run;
         self.next_run += 1;
         let words = range.len().div_ceil(64) as usize;
         self.in_use += self.cost(range.len());
         self.runs.push_back(RunOut {
             run,
+            at: now,
             queue,
             first_seq,
             range,
@@ -130,6 +136,7 @@ impl Dispatch {
                 fresh.push(Reported {
                     queue: out.queue,
                     seq,
+                    run,
                     index: position - range.start,
                 });
             }
@@ -149,6 +156,12 @@ impl Dispatch {
             let at = u32::try_from(seq.checked_sub(out.first_seq)?).ok()?;
             (out.queue == queue && at < out.range.len()).then_some((out.run, out.range.start + at))
         })
+    }
+
+    /// Whether a message is out with a run that is newer than this one.
+    pub(crate) fn is_out_since(&self, run: u64, queue: QueueKey, seq: u64) -> bool {
+        let newer = self.locate(queue, seq).filter(|(newest, _)| *newest > run);
+        newer.is_some_and(|(newest, position)| self.find(newest, position).is_some())
     }
 
     /// The message behind a run and position that has not been reported.
@@ -177,6 +190,17 @@ impl Dispatch {
         let positions = runs.flat_map(|out| (out.range.start..out.range.end).map(move |at| (out.run, at)));
         let open = positions.filter_map(|(run, at)| self.find(run, at).map(|(_, seq)| (run, at, seq)));
         open.collect()
+    }
+
+    /// When the oldest run that is out was handed out.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.runs.front().map(|out| out.at)
+    }
+
+    /// When the oldest run of a queue that is out was handed out.
+    pub(crate) fn oldest_of(&self, queue: QueueKey) -> Option<Instant> {
+        let out = self.runs.iter().find(|out| out.queue == queue);
+        out.map(|out| out.at)
     }
 
     /// All runs that are out.
@@ -209,7 +233,7 @@ mod tests {
             (32, 40, [(0, 8, 1), (8, 40, 0)]),
         ] {
             let mut dispatch = Dispatch::new(20, batch);
-            let run = dispatch.book(QUEUE, 100, range(0, len));
+            let run = dispatch.book(Instant::ZERO, QUEUE, 100, range(0, len));
             assert_eq!(dispatch.permits().1, len.div_ceil(batch));
             for (start, end, in_use) in steps {
                 let (fresh, ignored) = dispatch.reported(run, range(start, end));
@@ -224,7 +248,7 @@ mod tests {
     #[test]
     fn a_position_counts_once_and_only_if_it_was_handed_out() {
         let mut dispatch = Dispatch::new(200, 1);
-        let run = dispatch.book(QUEUE, 500, range(10, 80));
+        let run = dispatch.book(Instant::ZERO, QUEUE, 500, range(10, 80));
         let (fresh, ignored) = dispatch.reported(run, range(0, 12));
         assert_eq!(
             (fresh.iter().map(|r| r.seq).collect::<Vec<_>>(), ignored),
@@ -253,7 +277,7 @@ mod tests {
         dispatch.enlist(QUEUE);
         dispatch.enlist(other);
         assert_eq!(dispatch.next_turn(), Some(QUEUE));
-        let run = dispatch.book(QUEUE, 0, range(0, 1));
+        let run = dispatch.book(Instant::ZERO, QUEUE, 0, range(0, 1));
         assert_eq!(dispatch.next_turn(), None, "no permit is free");
         dispatch.reported(run, range(0, 1));
         assert_eq!(dispatch.next_turn(), Some(other));

@@ -19,14 +19,16 @@ pub(crate) mod progress;
 pub(crate) mod pull;
 pub(crate) mod window;
 
+use crate::action::CallError;
 use crate::config::GroupConfig;
 use core::time::Duration;
 
 use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, QueueAsk, QueueTimer, Replica, TimerKey};
 use crate::consumer::peers::Chosen;
 use crate::ids::{ConsumerGroup, Epoch, GroupKey, MessageQueue, QueueKey, QueueOffset};
-use crate::status::{HoldReason, QueueState, QueueStatus};
+use crate::status::{HoldReason, LastError, QueueState, QueueStatus};
 use crate::time::{Instant, WallTime};
+use crate::wire::code::ResponseCode;
 use crate::wire::request::offsets::{CommitOffsetRequest, QueryOffsetRequest, QueueRef};
 use crate::wire::request::pull::PullRequest;
 use crate::wire::request::route::MASTER_ID;
@@ -36,7 +38,10 @@ pub(crate) use moved::Moved;
 use moved::Seen;
 use progress::Progress;
 use pull::{PullLoop, PullState};
-use window::Window;
+use window::{SlotState, Window};
+
+/// How the status names a pull that failed.
+pub(crate) const PULL: &str = "pull";
 
 /// One ownership of a message queue.
 #[derive(Clone, Debug)]
@@ -55,6 +60,7 @@ pub(crate) struct Queue {
     pub(crate) moved: Option<Moved>,
     stage: Stage,
     since: Instant,
+    last_error: Option<LastError>,
 }
 
 #[derive(Clone, Debug)]
@@ -140,7 +146,13 @@ impl Queue {
             moved: None,
             stage,
             since: now,
+            last_error: None,
         }
+    }
+
+    /// A request about it has failed. Decides nothing; operators see it.
+    pub(crate) fn went_wrong(&mut self, now: Instant, request: &'static str, error: &CallError) {
+        self.last_error = Some(LastError::new(now, request, error));
     }
 
     // ---- acquiring ------------------------------------------------------------------------------
@@ -507,22 +519,11 @@ impl Queue {
         );
     }
 
+    /// What the queue itself knows; `reads_from` and `stalled_since` are the group's to add.
     pub(crate) fn status(&self) -> QueueStatus {
         let tenure = self.tenure();
-        let pull = tenure.map(|t| (t.pull.state(), t.pull.since()));
-        let (state, hold, since) = match (&self.stage, pull) {
-            (Stage::Acquiring(acquire), _) => (QueueState::Acquiring, Some(acquire.reason()), self.since),
-            (Stage::Revoking(..), _) => (QueueState::Revoking, None, self.since),
-            (Stage::Owned(_), Some((PullState::InFlight { .. } | PullState::Ready, since))) => {
-                (QueueState::Pulling, None, since)
-            }
-            (Stage::Owned(_), Some((PullState::Held(reason) | PullState::Paused(reason), since))) => {
-                (QueueState::Held, Some(reason), since)
-            }
-            (Stage::Owned(_), Some((PullState::Stopped, _)) | None) => {
-                (QueueState::Held, Some(HoldReason::Draining), self.since)
-            }
-        };
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let (state, hold, since) = self.state_and_hold();
         QueueStatus {
             queue: self.name.clone(),
             epoch: self.epoch,
@@ -535,8 +536,49 @@ impl Queue {
             max_offset: tenure.and_then(|t| t.pull.max_offset()),
             unfinished: tenure.map_or(0, |t| t.window.unfinished()),
             bytes: tenure.map_or(0, |t| t.window.bytes()),
-            replica: tenure.and_then(|t| t.pull.replica()),
+            delivered: tenure.map_or(0, |t| count(t.window.out())),
+            retrying: tenure.map_or(0, |t| count(t.window.failing())),
+            held_record: tenure.and_then(|t| t.window.held()),
+            reads_from: None,
+            stalled_since: None,
+            last_error: self.last_error.clone(),
         }
+    }
+
+    fn state_and_hold(&self) -> (QueueState, Option<HoldReason>, Instant) {
+        let tenure = match &self.stage {
+            Stage::Acquiring(acquire) => return (QueueState::Acquiring, Some(acquire.reason()), self.since),
+            Stage::Revoking(..) => return (QueueState::Revoking, None, self.since),
+            Stage::Owned(tenure) => tenure,
+        };
+        let since = tenure.pull.since();
+        match tenure.pull.state() {
+            PullState::InFlight { .. } | PullState::Ready => (QueueState::Pulling, None, since),
+            PullState::Held(reason) | PullState::Paused(reason) => {
+                (QueueState::Held, Some(self.true_reason(tenure, reason)), since)
+            }
+            PullState::Stopped => (QueueState::Held, Some(HoldReason::Draining), self.since),
+        }
+    }
+
+    /// The cause behind a reason: a window that is full behind a record that cannot be passed, and a pause
+    /// after a refusal that will come again.
+    fn true_reason(&self, tenure: &Tenure, reason: HoldReason) -> HoldReason {
+        let is_full = matches!(
+            reason,
+            HoldReason::CountFull | HoldReason::BytesFull | HoldReason::SpanFull | HoldReason::BufferFull
+        );
+        if is_full && tenure.window.front() == Some(SlotState::Held) {
+            return HoldReason::Undecodable;
+        }
+        let is_refused = |error: &LastError| {
+            let code = error.code.filter(|_| error.request == PULL);
+            code.is_some_and(|code| code != ResponseCode::SYSTEM_BUSY.0) && error.at >= tenure.pull.since()
+        };
+        if reason == HoldReason::BackingOff && self.last_error.as_ref().is_some_and(is_refused) {
+            return HoldReason::Refused;
+        }
+        reason
     }
 }
 

@@ -61,6 +61,17 @@ struct Chunk {
     buffer_bytes: u64,
 }
 
+/// What becomes of the messages below one when a queue is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Below {
+    /// They are settled, or on their way to it.
+    Settled,
+    /// Handlers may still finish them in time.
+    MayFinish,
+    /// One of them is left to the next owner, and all above it with it.
+    Stays,
+}
+
 /// Messages to hand to the application.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
@@ -358,6 +369,36 @@ impl Window {
         }
         let span = self.highest.0.saturating_sub(self.lowest_unfinished().0);
         u64::try_from(span).unwrap_or(0)
+    }
+
+    /// What the lowest unfinished message is doing.
+    pub(crate) fn front(&self) -> Option<SlotState> {
+        self.slots.front().map(|slot| slot.state)
+    }
+
+    /// What lies below a message.
+    pub(crate) fn below(&self, seq: u64) -> Below {
+        let index = self.index(seq).unwrap_or(0);
+        let mut below = Below::Settled;
+        for slot in self.slots.iter().take(index) {
+            match slot.state {
+                SlotState::Ready | SlotState::Held => return Below::Stays,
+                SlotState::Out { .. } | SlotState::Cancelled { .. } => below = Below::MayFinish,
+                SlotState::Failing | SlotState::Done => {}
+            }
+        }
+        below
+    }
+
+    /// How often a message was delivered again here.
+    pub(crate) fn attempt(&self, seq: u64) -> u32 {
+        self.index(seq).map_or(0, |index| self.slots[index].attempt)
+    }
+
+    /// The lowest message that cannot be read and is not to be passed.
+    pub(crate) fn held(&self) -> Option<QueueOffset> {
+        let held = |slot: &&Slot| slot.state == SlotState::Held;
+        self.slots.iter().find(held).map(|slot| slot.offset)
     }
 
     /// Messages with a handler.
