@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::config::{
-    ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, StartAt,
+    ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, SendBackFallback, StartAt,
     UndecodablePolicy,
 };
 use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, Topic};
@@ -140,6 +140,17 @@ impl<R: Runtime> ConsumerBuilder<R> {
         self.group_config(|config| config.set_max_reconsume(times))
     }
 
+    /// What follows when a broker refuses to take a failed message back. Default: a copy is produced.
+    pub fn send_back_fallback(self, fallback: SendBackFallback) -> Self {
+        self.group_config(|config| config.set_send_back_fallback(fallback))
+    }
+
+    /// After how long without progress a queue that has messages is told of as stalled. Default 60 s, 1 s to
+    /// one day.
+    pub fn stalled_after(self, after: Duration) -> Self {
+        self.group_config(|config| config.set_stalled_after(after))
+    }
+
     /// Bytes of pull answers the group may hold in memory. Default 64 MiB.
     pub fn buffer_bytes_max(self, bytes: u64) -> Self {
         self.group_config(|config| config.set_buffer_bytes_max(bytes))
@@ -230,7 +241,8 @@ impl<R: Runtime> ConsumerBuilder<R> {
     }
 
     /// Starts the consumer with a handler of up to [`Self::batch_size`] neighbouring messages of one queue,
-    /// which answers once for all or once for each.
+    /// which answers once for all, once for each, or with the number of those that are done: see
+    /// [`IntoBatchOutcome`].
     ///
     /// # Errors
     /// As [`Self::start`].

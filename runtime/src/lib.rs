@@ -53,7 +53,7 @@ pub use consumer::Consumer;
 pub use context::{Cancelled, Context};
 pub use error::{BoxError, Closed, StartError};
 pub use notices::Notices;
-pub use outcome::{IntoBatchOutcome, IntoOutcome};
+pub use outcome::{FirstDone, IntoBatchOutcome, IntoOutcome};
 pub use record::{RecordTo, Recorder};
 pub use runtime::Runtime;
 pub use stream::{Delivery, DeliveryStream};

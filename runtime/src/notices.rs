@@ -136,7 +136,7 @@ pub(crate) fn log(notice: &Notice) {
     let group = notice.group.as_ref().map(tracing::field::display);
     let (repeated, kind) = (notice.repeated, &notice.kind);
     match kind {
-        NoticeKind::Committed { .. } | NoticeKind::UnexpectedRequest { .. } => {
+        NoticeKind::Committed { .. } | NoticeKind::Retry { .. } | NoticeKind::UnexpectedRequest { .. } => {
             tracing::debug!(target: "rocketmq", group, repeated, ?kind);
         }
         NoticeKind::Ready
@@ -145,6 +145,7 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::Held { .. }
         | NoticeKind::OffsetReset { .. }
         | NoticeKind::StartDecidedByBroker { .. }
+        | NoticeKind::QueueMoves { .. }
         | NoticeKind::LinkUp { .. } => tracing::info!(target: "rocketmq", group, repeated, ?kind),
         NoticeKind::NameServerUnreachable { .. }
         | NoticeKind::TopicUnknown { .. }
@@ -162,6 +163,8 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::ProgressFellBack { .. }
         | NoticeKind::DeliveryDeadline { .. }
         | NoticeKind::SendBackFailed { .. }
+        | NoticeKind::QueueStalled { .. }
+        | NoticeKind::WrongOutcomes { .. }
         | NoticeKind::CommitFailed { .. }
         | NoticeKind::ClockWentBack { .. }
         // What a later version adds is more likely to matter than not.

@@ -36,8 +36,15 @@ impl<T: IntoOutcome, E: Into<BoxError>> IntoOutcome for Result<T, E> {
     }
 }
 
-/// What a handler of batches may return: one outcome for all messages, or a `Vec` with one for each,
-/// in order. Messages that a too short `Vec` says nothing about are retried.
+/// The first so many messages of a batch are done, the others are retried: what Java says with an `ackIndex`
+/// of one less. More than there are means all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstDone(pub usize);
+
+/// What a handler of batches may return: one outcome for all messages, [`FirstDone`], or a `Vec` with one
+/// outcome for each, in order. Messages that a too short `Vec` says nothing about are retried, outcomes
+/// without a message are ignored, and the notice `WrongOutcomes` tells of both. An error and a panic retry
+/// the whole batch.
 pub trait IntoBatchOutcome {
     /// What is to become of `len` messages.
     #[doc(hidden)]
@@ -58,12 +65,29 @@ impl IntoBatchOutcome for () {
 
 impl IntoBatchOutcome for Vec<Outcome> {
     fn into_report(self, len: u32) -> Report {
-        let len = len as usize;
-        if self.len() != len {
-            tracing::warn!(target: "rocketmq", outcomes = self.len(), messages = len, "a batch handler returned the wrong number of outcomes; missing ones mean retry");
+        match self.split_first() {
+            // One report for all costs nothing per message.
+            Some((first, rest)) if self.len() == len as usize && rest.iter().all(|next| next == first) => {
+                first.into_report(len)
+            }
+            _ => Report::Each(self.into_iter().map(Verdict::Handled).collect()),
         }
-        let given = self.into_iter().chain(std::iter::repeat(Outcome::Retry));
-        Report::Each(given.take(len).map(Verdict::Handled).collect())
+    }
+}
+
+impl IntoBatchOutcome for FirstDone {
+    fn into_report(self, len: u32) -> Report {
+        let outcome = |at| {
+            if at < self.0 {
+                Outcome::Done
+            } else {
+                Outcome::Retry
+            }
+        };
+        (0..len as usize)
+            .map(outcome)
+            .collect::<Vec<_>>()
+            .into_report(len)
     }
 }
 
@@ -104,13 +128,31 @@ mod tests {
 
     #[test]
     fn a_batch_that_is_answered_with_the_wrong_length_loses_nothing() {
-        let (done, retry) = (Verdict::Handled(Outcome::Done), Verdict::Handled(Outcome::Retry));
-        for (given, want) in [
-            (vec![], vec![retry, retry]),
-            (vec![Outcome::Done; 1], vec![done, retry]),
-            (vec![Outcome::Done; 3], vec![done, done]),
+        // The machine retries what is missing, and tells.
+        for given in [vec![], vec![Outcome::Done; 1], vec![Outcome::Done; 3]] {
+            let each = given.iter().copied().map(Verdict::Handled).collect();
+            assert_eq!(given.into_report(2), Report::Each(each));
+        }
+    }
+
+    #[test]
+    fn rt_12_a_batch_is_answered_for_all_for_each_or_up_to_one() {
+        let (done, retry) = (Outcome::Done, Outcome::Retry);
+        let each =
+            |outcomes: &[Outcome]| Report::Each(outcomes.iter().copied().map(Verdict::Handled).collect());
+        let all = |outcome| Report::All(Verdict::Handled(outcome));
+        assert_eq!(
+            vec![done, retry, Outcome::DeadLetter].into_report(3),
+            each(&[done, retry, Outcome::DeadLetter])
+        );
+        assert_eq!(vec![retry; 3].into_report(3), all(retry));
+        for (first, want) in [
+            (0, all(retry)),
+            (2, each(&[done, done, retry, retry])),
+            (4, all(done)),
+            (usize::MAX, all(done)),
         ] {
-            assert_eq!(given.into_report(2), Report::Each(want.into()));
+            assert_eq!(FirstDone(first).into_report(4), want, "{first}");
         }
     }
 }

@@ -291,6 +291,34 @@ async fn batches_are_neighbours_of_one_run_and_no_longer_than_asked() {
 }
 
 #[tokio::test]
+async fn rt_12_a_batch_that_panics_is_retried_as_a_whole_and_the_next_one_runs() {
+    let handler = PerBatch {
+        size: 4,
+        handler: |messages: Vec<Message>, _| {
+            assert!(messages[0].position() != 0, "at the call");
+            async move {
+                assert!(messages[0].position() != 4, "while polled");
+                crate::FirstDone(2)
+            }
+        },
+    };
+    let (mut desk, inbox) = lanes(handler, 20, 1);
+    desk.consume(run(1, 0..12));
+    let known = verdicts(&inbox, 12).await;
+    let done: Vec<u32> = known
+        .iter()
+        .filter(|(_, verdict)| **verdict == Verdict::Handled(Done))
+        .map(|((_, position), _)| *position)
+        .collect();
+    assert_eq!(done, [8, 9]);
+    assert!(
+        known
+            .values()
+            .all(|verdict| matches!(verdict, Verdict::Handled(Done | Retry)))
+    );
+}
+
+#[tokio::test]
 async fn a_call_can_ask_for_more_time() {
     let (extended, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, wait) = (Arc::clone(&extended), Arc::clone(&go_on));
