@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 /// The line of a notice.
 ///
-/// Five kinds have an event name of their own; of the others `event` is `notice` and `kind` tells
-/// which.
+/// Eight kinds have an event name of their own; of the others `event` is `notice` and `kind` tells
+/// which. Times are Unix milliseconds, lengths of time end in `_ms`.
 #[derive(Debug)]
 pub(crate) struct EventLine {
     members: Vec<(String, Value)>,
@@ -19,10 +19,16 @@ impl EventLine {
     /// else the notice says.
     pub(crate) fn new(notice: &Notice, unix_ms: i64) -> Self {
         let (name, fields) = parts(notice);
+        let clock = |at: u64| {
+            let before = notice.at.as_micros().saturating_sub(at) / 1000;
+            unix_ms.saturating_sub(i64::try_from(before).unwrap_or(i64::MAX))
+        };
         let mut line = Self { members: Vec::new() };
         match name.as_str() {
-            "Ready" | "Assigned" | "Revoked" | "Held" => line.push("event", snake(&name)),
+            "Ready" | "Assigned" | "Revoked" | "Held" | "Retry" => line.push("event", snake(&name)),
             "Committed" => line.push("event", "commit"),
+            "QueueStalled" => line.push("event", "stalled"),
+            "QueueMoves" => line.push("event", "moves"),
             _ => line.push("event", "notice"),
         }
         line.push("at", unix_ms);
@@ -32,9 +38,10 @@ impl EventLine {
         if let Some(group) = &notice.group {
             line.push("group", group.as_str());
         }
-        let is_held = name == "Held";
         for (key, value) in fields {
-            line.push_field(&key, value, is_held);
+            // Of a message that cannot be read the reason is a sentence.
+            let is_name = matches!(name.as_str(), "Held" | "QueueStalled" | "Retry");
+            line.push_field(&key, value, is_name, &clock);
         }
         if notice.repeated > 0 {
             line.push("repeated", notice.repeated);
@@ -50,14 +57,19 @@ impl EventLine {
         self.members.push((key.into(), value.into()));
     }
 
-    fn push_field(&mut self, key: &str, value: Value, is_held: bool) {
+    fn push_field(&mut self, key: &str, value: Value, is_name: bool, clock: &impl Fn(u64) -> i64) {
         match (key, value) {
             ("queue", Value::Object(mut queue)) => {
                 for (from, to) in [("topic", "topic"), ("broker", "broker"), ("id", "queue_id")] {
                     self.push(to, queue.remove(from).unwrap_or_default());
                 }
             }
-            ("reason", Value::String(reason)) if is_held => self.push("reason", snake(&reason)),
+            ("reason" | "path", Value::String(word)) if is_name => self.push(key, snake(&word)),
+            ("reason", Value::Object(reason)) if is_name => self.push_reason(reason, clock),
+            ("since" | "oldest", Value::Number(at)) => self.push(key, at.as_u64().map(clock)),
+            (_, Value::Object(time)) if time.contains_key("nanos") => {
+                self.push(&format!("{key}_ms"), millis(&time));
+            }
             ("cause", cause) => self.push("cause", cause_name(&cause)),
             // Addresses are text everywhere else.
             ("addr", Value::Object(addr)) => self.push("addr", address(&addr)),
@@ -66,10 +78,48 @@ impl EventLine {
     }
 }
 
+impl EventLine {
+    /// `{"Handlers": {…}}` as `"reason": "handlers"` and what stands in it; `{"Held": "LinkDown"}` as the
+    /// reason of that hold.
+    fn push_reason(&mut self, reason: Map<String, Value>, clock: &impl Fn(u64) -> i64) {
+        for (name, value) in reason {
+            match value {
+                Value::String(hold) => self.push("reason", snake(&hold)),
+                Value::Object(fields) => {
+                    self.push("reason", snake(&name));
+                    for (key, value) in fields {
+                        self.push_field(&key, value, false, clock);
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                    self.push("reason", snake(&name));
+                }
+            }
+        }
+    }
+
+    /// The line that says how many notices came too fast to be passed on.
+    pub(crate) fn missed(count: u64, unix_ms: i64) -> Self {
+        let mut line = Self { members: Vec::new() };
+        line.push("event", "missed");
+        line.push("at", unix_ms);
+        line.push("count", count);
+        line
+    }
+}
+
 impl Serialize for EventLine {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.members.iter().map(|(key, value)| (key, value)))
     }
+}
+
+/// A length of time as serde writes it, in milliseconds.
+fn millis(time: &Map<String, Value>) -> u64 {
+    let part = |name| time.get(name).and_then(Value::as_u64).unwrap_or(0);
+    part("secs")
+        .saturating_mul(1000)
+        .saturating_add(part("nanos") / 1_000_000)
 }
 
 /// `{"host": …, "port": …}` as `host:port`.
@@ -122,9 +172,11 @@ fn snake(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rocketmq_consumer_core::event::NetCause;
     use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
-    use rocketmq_consumer_core::notice::NoticeKind;
+    use rocketmq_consumer_core::notice::{NoticeKind, RetryPath, StallReason};
     use rocketmq_consumer_core::status::{HoldReason, LinkTrouble};
     use rocketmq_consumer_core::time::Instant;
     use serde_json::json;
@@ -189,6 +241,79 @@ mod tests {
             shown(NoticeKind::Ready),
             json!({"event": "ready", "at": 5, "group": "G"})
         );
+    }
+
+    #[test]
+    fn retries_and_stalls_are_flat_and_in_unix_time() {
+        let (queue, second) = (queue(), |secs: u64| Instant::from_millis(secs * 1000));
+        let place = json!({"topic": "orders", "broker": "broker-a", "queue_id": 3});
+        let stalled = |reason| NoticeKind::QueueStalled {
+            queue: queue.clone(),
+            reason,
+            since: second(1),
+            lowest_unfinished: Some(QueueOffset(5)),
+            max_offset: None,
+        };
+        let still = json!({"event": "stalled", "since": 41_000, "lowest_unfinished": 5, "max_offset": null});
+        let with = |base: &Value, more: Value| {
+            let mut all = base.clone();
+            let members = all.as_object_mut().unwrap();
+            members.extend(more.as_object().unwrap().clone());
+            all
+        };
+        let handlers = StallReason::Handlers {
+            running: 2,
+            oldest: Some(second(2)),
+        };
+        let table = [
+            (
+                stalled(StallReason::Held(HoldReason::LinkDown)),
+                with(&still, json!({"reason": "link_down"})),
+            ),
+            (
+                stalled(StallReason::Unanswered),
+                with(&still, json!({"reason": "unanswered"})),
+            ),
+            (
+                stalled(handlers),
+                with(
+                    &still,
+                    json!({"reason": "handlers", "running": 2, "oldest": 42_000}),
+                ),
+            ),
+            (
+                NoticeKind::QueueMoves {
+                    queue: queue.clone(),
+                    lowest_unfinished: Some(QueueOffset(6)),
+                    after: Duration::from_millis(1_500),
+                },
+                json!({"event": "moves", "lowest_unfinished": 6, "after_ms": 1_500}),
+            ),
+            (
+                NoticeKind::Retry {
+                    queue: queue.clone(),
+                    offset: QueueOffset(7),
+                    message_id: Some("id".into()),
+                    reconsume_times: 1,
+                    level: 5,
+                    path: RetryPath::SentBack,
+                },
+                json!({"event": "retry", "offset": 7, "message_id": "id", "reconsume_times": 1,
+                    "level": 5, "path": "sent_back"}),
+            ),
+        ];
+        for (kind, own) in table {
+            let notice = Notice {
+                at: second(10),
+                group: None,
+                repeated: 0,
+                kind,
+            };
+            let shown = serde_json::to_value(EventLine::new(&notice, 50_000)).unwrap();
+            assert_eq!(shown, with(&with(&place, json!({"at": 50_000})), own));
+        }
+        let missed = serde_json::to_value(EventLine::missed(3, 5)).unwrap();
+        assert_eq!(missed, json!({"event": "missed", "at": 5, "count": 3}));
     }
 
     #[test]

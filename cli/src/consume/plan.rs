@@ -105,6 +105,9 @@ impl Plan {
                 set(&mut config, value);
             }
         }
+        if let Some(after) = args.stalled_after {
+            config.set_stalled_after(after);
+        }
         config.set_strategy(args.strategy.clone().or(file.strategy).unwrap_or_default());
         config.check().map_err(refuse)?;
         if is_single {
@@ -150,6 +153,7 @@ pub(crate) fn refuse(error: ConfigError) -> Failure {
         "handler_batch" => "--batch",
         "pull_batch" => "--pull-batch",
         "max_reconsume" => "--max-reconsume",
+        "stalled_after" => "--stalled-after",
         "client_id" => "--client-id",
         "name_servers" => "-n",
         other => other,

@@ -5,7 +5,7 @@ use rocketmq_consumer_tokio::Notices;
 use super::events::EventLine;
 use super::summary::Committed;
 use super::words;
-use crate::talk::Talk;
+use crate::talk::{Level, Talk};
 
 /// Passes notices on to people and programs, and remembers what was committed.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(crate) struct Reporter {
     events_since: Option<i64>,
     talk: Talk,
     committed: Committed,
+    /// Notices that came too fast, as far as that was told.
+    missed: u64,
 }
 
 impl Reporter {
@@ -33,6 +35,7 @@ impl Reporter {
             events_since,
             talk,
             committed: Committed::new(),
+            missed: 0,
         }
     }
 
@@ -62,9 +65,25 @@ impl Reporter {
         self.remember(&notice.kind);
         let (level, text) = words::of(notice, &self.name_servers);
         self.talk.say(level, text);
-        if let Some(since) = self.events_since {
-            let at = i64::try_from(notice.at.as_millis()).unwrap_or(i64::MAX);
-            self.talk.json(&EventLine::new(notice, since.saturating_add(at)));
+        let at = i64::try_from(notice.at.as_millis()).unwrap_or(i64::MAX);
+        let unix_ms = self.events_since.map(|since| since.saturating_add(at));
+        self.report_missed(unix_ms);
+        if let Some(unix_ms) = unix_ms {
+            self.talk.json(&EventLine::new(notice, unix_ms));
+        }
+    }
+
+    /// Whoever reads events must know when some are missing; they are told of before the next one.
+    fn report_missed(&mut self, unix_ms: Option<i64>) {
+        let count = self.notices.missed().saturating_sub(self.missed);
+        if count == 0 {
+            return;
+        }
+        self.missed += count;
+        let text = format_args!("{count} notices came too fast to be passed on");
+        self.talk.say(Level::Warn, text);
+        if let Some(unix_ms) = unix_ms {
+            self.talk.json(&EventLine::missed(count, unix_ms));
         }
     }
 

@@ -4,15 +4,16 @@ use std::fmt;
 
 use rocketmq_consumer_core::event::NetCause;
 use rocketmq_consumer_core::ids::{PeerAddr, Topic};
-use rocketmq_consumer_core::notice::{Notice, NoticeKind, OffsetTrouble};
+use rocketmq_consumer_core::notice::{Notice, NoticeKind, OffsetTrouble, RetryPath, StallReason};
 use rocketmq_consumer_core::status::{HoldReason, LinkTrouble};
+use rocketmq_consumer_core::time::Instant;
 
 use crate::talk::Level;
 
 /// How important a notice is, and what it says. `name_servers` have a notice of their own when they
 /// cannot be reached, so their links are a detail.
 pub(crate) fn of(notice: &Notice, name_servers: &[PeerAddr]) -> (Level, String) {
-    let (level, mut text) = kind(&notice.kind, name_servers);
+    let (level, mut text) = kind(&notice.kind, name_servers, notice.at);
     if notice.repeated > 0 {
         text.push_str(&format!(
             " ({} more of these since the last time)",
@@ -22,7 +23,7 @@ pub(crate) fn of(notice: &Notice, name_servers: &[PeerAddr]) -> (Level, String) 
     (level, text)
 }
 
-fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
+fn kind(kind: &NoticeKind, name_servers: &[PeerAddr], at: Instant) -> (Level, String) {
     use {Level as L, NoticeKind as K};
     match kind {
         K::Ready => (
@@ -208,6 +209,67 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
             L::Warn,
             format!("{queue} offset {offset} could not be sent back for a retry: {why}"),
         ),
+        K::Retry {
+            queue,
+            offset,
+            reconsume_times,
+            level,
+            path,
+            ..
+        } => {
+            let how = match path {
+                RetryPath::SentBack => "was sent back",
+                RetryPath::Produced => "was produced again",
+                RetryPath::Local => "will be delivered again here",
+                _ => "will come again",
+            };
+            let when = match level {
+                _ if *path == RetryPath::Local => String::new(),
+                ..0 => " as a dead letter".into(),
+                0 => ", when the broker thinks fit".into(),
+                level => format!(" with delay level {level}"),
+            };
+            let level = if *path == RetryPath::Local {
+                L::Warn
+            } else {
+                L::Debug
+            };
+            let tries = reconsume_times.saturating_add(1);
+            (
+                level,
+                format!("{queue} offset {offset} has failed for the {tries}. time and {how}{when}"),
+            )
+        }
+        K::QueueStalled {
+            queue,
+            reason,
+            since,
+            lowest_unfinished,
+            max_offset,
+        } => {
+            let secs = at.saturating_since(*since).as_secs();
+            let place = |offset: &Option<_>| offset.as_ref().map_or_else(|| "?".into(), ToString::to_string);
+            let (lowest, max) = (place(lowest_unfinished), place(max_offset));
+            let reason = Standstill(*reason, at);
+            (
+                L::Warn,
+                format!("{queue} has stood still at {lowest} of {max} for {secs} s: {reason}"),
+            )
+        }
+        K::QueueMoves { queue, after, .. } => (
+            L::Info,
+            format!("{queue} goes on after {} s of standing still", after.as_secs()),
+        ),
+        K::WrongOutcomes {
+            queue,
+            messages,
+            outcomes,
+        } => (
+            L::Error,
+            format!(
+                "a handler gave {outcomes} outcomes for {messages} messages of {queue}; the rest is retried"
+            ),
+        ),
         K::CommitFailed { queue, offset, why } => (
             L::Warn,
             format!("{queue} could not be committed up to {offset}: {why}"),
@@ -219,6 +281,41 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr]) -> (Level, String) {
         ),
         // One of a later core: better shown raw than not at all.
         other => (L::Warn, format!("{other:?}")),
+    }
+}
+
+/// Why a queue stands still, in words, at this time.
+struct Standstill(StallReason, Instant);
+
+impl fmt::Display for Standstill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(reason, now) = self;
+        let running = |f: &mut fmt::Formatter<'_>, running: u32, oldest: Option<Instant>| {
+            write!(f, "{running} handlers running")?;
+            match oldest {
+                Some(oldest) => write!(f, ", oldest since {} s", now.saturating_since(oldest).as_secs()),
+                None => Ok(()),
+            }
+        };
+        match *reason {
+            StallReason::Held(why) => write!(f, "it does not pull: {why:?}"),
+            StallReason::Unanswered => f.write_str("its pulls bring nothing"),
+            StallReason::Handlers {
+                running: count,
+                oldest,
+            } => running(f, count, oldest),
+            StallReason::NoPermit {
+                running: count,
+                oldest,
+            } => {
+                f.write_str("every permit is taken: ")?;
+                running(f, count, oldest)
+            }
+            StallReason::Retrying { messages } => {
+                write!(f, "{messages} failed messages are not taken back")
+            }
+            other => write!(f, "{other:?}"),
+        }
     }
 }
 
@@ -264,7 +361,6 @@ impl fmt::Display for Answers<'_> {
 #[cfg(test)]
 mod tests {
     use rocketmq_consumer_core::ids::{MessageQueue, QueueId, QueueOffset};
-    use rocketmq_consumer_core::time::Instant;
 
     use super::*;
 
@@ -322,6 +418,56 @@ mod tests {
         };
         let words = "T/b/0 was reset by an operator: it goes on at 3 instead of 5";
         assert_eq!(said(reset, 0), (Level::Warn, words.into()));
+    }
+
+    #[test]
+    fn a_queue_that_stands_still_says_what_it_waits_for() {
+        let seconds = |secs: u64| Instant::from_millis(secs * 1000);
+        let handlers = StallReason::Handlers {
+            running: 3,
+            oldest: Some(seconds(10)),
+        };
+        let notice = Notice {
+            at: seconds(90),
+            group: None,
+            repeated: 0,
+            kind: NoticeKind::QueueStalled {
+                queue: crate::testing::queue(),
+                reason: handlers,
+                since: seconds(20),
+                lowest_unfinished: Some(QueueOffset(5)),
+                max_offset: Some(QueueOffset(9)),
+            },
+        };
+        let text = of(&notice, &[]).1;
+        let want = "has stood still at 5 of 9 for 70 s: 3 handlers running, oldest since 80 s";
+        assert!(text.ends_with(want), "{text}");
+    }
+
+    #[test]
+    fn a_retry_says_when_and_from_where() {
+        for (path, level, want) in [
+            (
+                RetryPath::SentBack,
+                0,
+                "was sent back, when the broker thinks fit",
+            ),
+            (RetryPath::SentBack, -1, "was sent back as a dead letter"),
+            (RetryPath::Produced, 5, "was produced again with delay level 5"),
+            (RetryPath::Local, 5, "will be delivered again here"),
+        ] {
+            let retry = NoticeKind::Retry {
+                queue: crate::testing::queue(),
+                offset: QueueOffset(7),
+                message_id: None,
+                reconsume_times: 1,
+                level,
+                path,
+            };
+            let text = said(retry, 0).1;
+            let want = format!("offset 7 has failed for the 2. time and {want}");
+            assert!(text.ends_with(&want), "{text}");
+        }
     }
 
     #[test]
