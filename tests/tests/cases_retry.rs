@@ -480,6 +480,25 @@ fn rt_12_each_message_of_a_batch_has_its_own_outcome() {
 }
 
 #[test]
+fn rt_12_what_a_handler_says_nothing_about_is_retried_and_told() {
+    let done = Verdict::Handled(Outcome::Done);
+    for (given, taken, told) in [(0, 0, 1), (1, 1, 1), (2, 2, 0), (5, 2, 1)] {
+        let (mut bench, run) = delivered(0..2, |group| {
+            group.set_handler_batch(2);
+        });
+        bench.tell(AppEvent::Consumed {
+            id: run.id,
+            range: run.range,
+            report: Report::Each(vec![done; given].into()),
+        });
+        assert_eq!(lowest(&bench), taken, "{given} outcomes");
+        assert_eq!(bench.sent(BACK).len(), usize::try_from(2 - taken).expect("small"));
+        let wrong = |kind: &NoticeKind| matches!(kind, NoticeKind::WrongOutcomes { messages: 2, outcomes, .. } if *outcomes as usize == given);
+        assert_eq!(bench.count_notices(wrong), told, "{given} outcomes");
+    }
+}
+
+#[test]
 fn tm_04_a_deadline_is_what_it_says() {
     for (deadline, takes, late) in [
         (Some(secs(60)), ms(59_999), false),
