@@ -62,8 +62,12 @@ pub struct Entry {
     body_len: u32,
     topic_at: u32,
     topic_len: u16,
+    /// At most 32,767; the highest bit says that the record is an inner batch.
     properties_len: u16,
 }
+
+/// The bit of [`Entry::properties_len`] that is none of a length.
+const INNER_BATCH: u16 = 1 << 15;
 
 impl Entry {
     /// Checks a record and notes where its parts lie. `record` is the whole record and `len` its
@@ -124,7 +128,11 @@ impl Entry {
             body_len: body_len as u32,
             topic_at: topic_at as u32,
             topic_len,
-            properties_len,
+            properties_len: if flag.is_inner_batch() {
+                properties_len | INNER_BATCH
+            } else {
+                properties_len
+            },
         })
     }
 
@@ -138,6 +146,12 @@ impl Entry {
     #[must_use]
     pub const fn body_len(&self) -> u32 {
         self.body_len
+    }
+
+    /// Whether the system flag says that the body is a list of messages.
+    #[must_use]
+    pub const fn is_inner_batch(&self) -> bool {
+        self.properties_len & INNER_BATCH != 0
     }
 
     /// Where the record lies in the scanned bytes.
@@ -172,7 +186,7 @@ impl Entry {
     /// Where the properties lie in the record: at its end.
     pub(super) const fn properties_range(&self) -> Range<usize> {
         let len = self.len as usize;
-        len - self.properties_len as usize..len
+        len - (self.properties_len & !INNER_BATCH) as usize..len
     }
 }
 

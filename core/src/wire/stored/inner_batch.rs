@@ -243,6 +243,17 @@ mod tests {
 
     #[test]
     fn a_wrong_checksum_of_the_batch_is_one_of_each_message() {
+        for (flag, inner) in [
+            (0xC0, true),
+            (0x3C1, true),
+            (0x80, false),
+            (0x40, false),
+            (0, false),
+        ] {
+            let (scanned, entry) = outer(flag, &list(&[b"one"]), "T");
+            assert_eq!(entry.is_inner_batch(), inner);
+            assert_eq!(Record::new(&scanned, entry).keys().as_deref(), Some("outer"));
+        }
         let (scanned, entry) = outer(0xC0, &list(&[b"one"]), "T");
         let mut damaged = scanned.to_vec();
         damaged[8 + 3] ^= 1;

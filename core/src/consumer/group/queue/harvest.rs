@@ -10,6 +10,7 @@
 mod inner;
 mod rows;
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use bytes::Bytes;
@@ -114,15 +115,15 @@ pub(crate) fn harvest(
     let mut obstacle = None;
     for scanned in Scanner::new(&answer.body) {
         match scanned {
-            Scanned::Message(entry) if opener.is_inner_batch(entry) => opener.open(entry, &mut rows),
+            Scanned::Message(entry) if entry.is_inner_batch() => opener.open(entry, &mut rows),
             Scanned::Message(entry) => rows.take(Row::Good(entry)),
             Scanned::Undecodable(bad) => match (bad.queue_offset, bad.physical_offset) {
-                (Some(offset), Some(physical_offset)) => rows.take(Row::Bad(Unreadable {
+                (Some(offset), Some(physical_offset)) => rows.take(Row::Bad(Box::new(Unreadable {
                     offset,
                     physical_offset,
                     reason: UnreadableReason::Record(bad.reason),
                     record: answer.body.slice(bad.at as usize..(bad.at + bad.len) as usize),
-                })),
+                }))),
                 _ => {
                     obstacle = Some(Obstacle::Placeless(bad.reason));
                     break;
@@ -141,22 +142,25 @@ pub(crate) fn harvest(
     let unwrapped = opener.finish();
     let mut entries: SmallVec<[Entry; 32]> = SmallVec::new();
     let mut pieces = SmallVec::new();
+    // Made for the messages whose tags somebody wants to see.
+    let record = |entry: Entry, inner: bool| {
+        if !inner {
+            return Some(Record::new(&answer.body, entry));
+        }
+        let there = entry.seen_from(u32::try_from(answer.body.len()).ok()?)?;
+        Some(Record::new(&unwrapped, there))
+    };
+    let all = wanted.tags.is_empty();
     for row in rows.into_rows() {
-        let (record, entry) = match row {
-            Row::Good(entry) => (Record::new(&answer.body, entry), entry),
-            Row::Inner(entry) => match u32::try_from(answer.body.len())
-                .ok()
-                .and_then(|before| entry.seen_from(before))
-            {
-                Some(there) => (Record::new(&unwrapped, there), entry),
-                None => continue,
-            },
+        let (entry, inner) = match row {
+            Row::Good(entry) => (entry, false),
+            Row::Inner(entry) => (entry, true),
             Row::Bad(bad) => {
-                pieces.push(Piece::Unreadable(bad));
+                pieces.push(Piece::Unreadable(*bad));
                 continue;
             }
         };
-        if wanted.tags.is_empty() || wanted.matches(record.tags().as_deref()) {
+        if all || record(entry, inner).is_some_and(|record| wanted.matches(record.tags().as_deref())) {
             extend_run(&mut pieces, u32::try_from(entries.len()).unwrap_or(u32::MAX));
             entries.push(entry);
         }

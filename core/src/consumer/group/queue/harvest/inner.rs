@@ -4,6 +4,7 @@
 //! is more than one answer may bring is left for the next pull, which begins in the middle then. A batch that
 //! cannot be opened, or not to its end, is one unreadable record at the first place nobody could see.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
@@ -59,10 +60,6 @@ impl<'a> Opener<'a> {
         }
     }
 
-    pub(super) fn is_inner_batch(&self, entry: Entry) -> bool {
-        Record::new(self.answer, entry).sys_flag().is_inner_batch()
-    }
-
     pub(super) fn open(&mut self, entry: Entry, rows: &mut Rows) {
         let first = entry.queue_offset();
         if self.is_full() {
@@ -112,12 +109,12 @@ impl<'a> Opener<'a> {
     /// Nothing from `at` to the end of the batch can be read. Below what was asked it stands there: the broker
     /// has sent the batch for what it holds from there on.
     fn give_up(&self, entry: Entry, at: QueueOffset, reason: UnreadableReason, rows: &mut Rows) {
-        rows.take(Row::Bad(Unreadable {
+        rows.take(Row::Bad(Box::new(Unreadable {
             offset: at.max(rows.asked()),
             physical_offset: Record::new(self.answer, entry).physical_offset(),
             reason,
             record: self.answer.slice(entry.range()),
-        }));
+        })));
     }
 
     pub(super) fn finish(self) -> Bytes {

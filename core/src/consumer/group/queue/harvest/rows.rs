@@ -1,3 +1,5 @@
+use alloc::boxed::Box;
+
 use smallvec::SmallVec;
 
 use super::Unreadable;
@@ -10,7 +12,8 @@ pub(super) enum Row {
     Good(Entry),
     /// A message of an inner batch, with a record of its own behind the answer.
     Inner(Entry),
-    Bad(Unreadable),
+    /// Rare and large, so that the others are small to move.
+    Bad(Box<Unreadable>),
 }
 
 impl Row {
