@@ -169,7 +169,7 @@ impl Bench {
         let moved = member
             .notices()
             .iter()
-            .any(|(_, notice)| matches!(notice.kind, NoticeKind::OffsetMoved { .. }));
+            .any(|(_, notice)| matches!(notice.kind, NoticeKind::OffsetReset { .. }));
         println!(
             "{}: after a reset {} deliveries, told {moved}",
             self.version,

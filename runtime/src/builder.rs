@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::config::{
-    ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, SendBackFallback, StartAt,
-    UndecodablePolicy,
+    ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, SendBackFallback,
+    StartAt, UndecodablePolicy,
 };
 use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, Topic};
 use rocketmq_consumer_core::message::Message;

@@ -37,7 +37,7 @@ fn sc_05_what_is_refused_is_asked_again_patiently_and_for_ever() {
         assert!((8..=11).contains(&told), "{code}: {told} warnings in ten minutes");
         assert_eq!(
             bench.queue(0).and_then(|queue| queue.hold),
-            Some(HoldReason::BackingOff)
+            Some(HoldReason::Refused)
         );
 
         bench.withhold(PULL);

@@ -161,20 +161,3 @@ impl Cluster {
         Jvm::output(recipe.command()?)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn broker_names_go_on_after_the_alphabet() {
-        for (index, name) in [
-            (0, "broker-a"),
-            (25, "broker-z"),
-            (26, "broker-26"),
-            (300, "broker-300"),
-        ] {
-            assert_eq!(broker_name(index), name);
-        }
-    }
-}

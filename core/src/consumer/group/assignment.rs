@@ -13,8 +13,8 @@ use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, Wish};
 use crate::consumer::peers::Peers;
 use crate::ids::{BrokerName, ClientId, ConsumeId, MessageQueue, QueueKey, QueueOffset, Topic};
 use crate::notice::NoticeKind;
-use crate::wire::code::ResponseCode;
 use crate::status::GroupPhase;
+use crate::wire::code::ResponseCode;
 use crate::wire::request::members::MemberListRequest;
 
 use super::left::Left;

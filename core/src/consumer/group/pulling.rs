@@ -20,7 +20,6 @@ use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, HoldReason};
 use crate::wire::request::pull::{PullAnswer, PullStatus};
 use crate::wire::request::send_back::Delay;
-use crate::wire::stored::Record;
 
 use super::Group;
 use super::queue::harvest::{self, Harvest, Obstacle, Piece, Unreadable};
@@ -183,9 +182,9 @@ impl Group {
             },
         );
         if let (Some(batch), Some(tenure)) = (&harvest.batch, queue.tenure_mut())
-            && let Some(last) = batch.entries().last()
+            && let Some(last) = batch.record(batch.len().saturating_sub(1) as u32)
         {
-            tenure.seen.message(Record::new(batch.frame(), *last).store_at());
+            tenure.seen.message(last.store_at());
         }
         for piece in &harvest.pieces {
             match (piece, &harvest.batch) {

@@ -29,6 +29,9 @@ use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What};
 /// (a held pull) is 23 s, a half frame may have come in between and begun it anew.
 const MUTE: Duration = Duration::from_secs(90);
 
+/// A commit begins with the question what is stored when a slave told the start: it may be about any offset.
+const ANY: QueueOffset = QueueOffset(-1);
+
 /// What is known of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
@@ -42,7 +45,7 @@ pub(super) struct EachRequestEndsOnce {
     tenures: Tenures<()>,
     requests: Requests<Option<(QueueNo, QueueOffset)>>,
     links: BTreeMap<(Life, ConnId), Link>,
-    /// Commits of each queue that were written and not answered.
+    /// Commits of each queue that were written and not answered, and questions for what is stored.
     commits: BTreeMap<(Life, QueueNo, QueueOffset), u32>,
     /// Those that were lost in the step that runs, with a link that the member closed itself: perhaps because one
     /// of them was not answered.
@@ -71,6 +74,7 @@ impl EachRequestEndsOnce {
         };
         let commit = match ask {
             Ask::Commit { queue, offset, .. } => Some((queue, offset)),
+            Ask::QueryOffset { queue, .. } => Some((queue, ANY)),
             _ => None,
         };
         if let Some((queue, offset)) = commit {
@@ -94,15 +98,16 @@ impl EachRequestEndsOnce {
             return Ok(());
         }
         let end = QueueNo(u32::MAX);
+        let is_of = |of: &QueueOffset| *of == *offset || *of == ANY;
         let of_life = self
             .commits
             .range((life, QueueNo(0), QueueOffset(i64::MIN))..=(life, end, QueueOffset(i64::MAX)));
         let mut waiting =
-            of_life.filter(|((_, no, of), left)| *of == *offset && **left > 0 && view.queue(*no) == queue);
+            of_life.filter(|((_, no, of), left)| is_of(of) && **left > 0 && view.queue(*no) == queue);
         let mut lost = self
             .lost_now
             .iter()
-            .filter(|(no, of)| *of == *offset && view.queue(*no) == queue);
+            .filter(|(no, of)| is_of(of) && view.queue(*no) == queue);
         match waiting.next().is_some() || lost.next().is_some() {
             true => Ok(()),
             false => Err(Broken(format!(
