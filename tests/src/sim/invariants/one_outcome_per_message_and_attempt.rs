@@ -141,35 +141,40 @@ impl OneOutcomePerMessageAndAttempt {
         let mut wrong = None;
         for (queue, tenure) in self.tenures.of_life_mut(life) {
             let Account { messages, by_place } = &mut tenure.data;
-            let offset = match ask {
+            // Several stored messages may be copies of one: the one that failed is meant.
+            let offsets: Vec<QueueOffset> = match ask {
                 Ask::SendBack { physical, .. } if at_home.contains(&queue) => {
-                    by_place.get(&physical).copied()
+                    by_place.get(&physical).copied().into_iter().collect()
                 }
                 Ask::Copy { origin, .. } => {
-                    let mut copied = messages.keys().copied();
-                    copied.find(|offset| view.origin(queue, *offset) == Some(origin))
+                    let copied = messages.keys().copied();
+                    copied
+                        .filter(|offset| view.origin(queue, *offset) == Some(origin))
+                        .collect()
                 }
-                _ => None,
+                _ => Vec::new(),
             };
-            let Some((offset, (state, _))) = offset.and_then(|at| Some((at, messages.get_mut(&at)?))) else {
-                continue;
-            };
-            match *state {
-                // Past its deadline it is sent back although its handler has not ended.
-                State::Out | State::Failed => {
-                    *state = State::Asked;
-                    let epoch = tenure.epoch;
-                    let back = Back {
-                        queue,
-                        epoch,
-                        offset,
-                        at,
-                    };
-                    self.backs.asked(life, conn, opaque, back);
-                    return Ok(());
-                }
-                State::Done | State::TakenBack | State::Unbegun | State::Asked => {
-                    wrong = Some((queue, offset, *state));
+            for offset in offsets {
+                let Some((state, _)) = messages.get_mut(&offset) else {
+                    continue;
+                };
+                match *state {
+                    // Past its deadline it is sent back although its handler has not ended.
+                    State::Out | State::Failed => {
+                        *state = State::Asked;
+                        let epoch = tenure.epoch;
+                        let back = Back {
+                            queue,
+                            epoch,
+                            offset,
+                            at,
+                        };
+                        self.backs.asked(life, conn, opaque, back);
+                        return Ok(());
+                    }
+                    State::Done | State::TakenBack | State::Unbegun | State::Asked => {
+                        wrong = Some((queue, offset, *state));
+                    }
                 }
             }
         }
