@@ -254,7 +254,8 @@ impl RefConsumer {
     ) -> Result<(), Broken> {
         let positions = &self.positions;
         let tenures = self.tenures.of(life, queue).iter();
-        let given_back = tenures.filter_map(|tenure| tenure.revoked_at.map(|_| tenure.data.lowest().1));
+        // One that is being given back still counts: its last commit may wait for a broker that is down.
+        let given_back = tenures.map(|tenure| tenure.data.lowest().1);
         let left = self.left.get(&(life, queue)).copied().into_iter();
         let left = left.chain(given_back).max().unwrap_or(QueueOffset(0));
         let fits = positions.iter().any(|position| match *position {

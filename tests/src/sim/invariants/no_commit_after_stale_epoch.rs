@@ -32,8 +32,8 @@ type Delivered = BTreeMap<PhysicalOffset, QueueOffset>;
 #[derive(Debug, Default)]
 struct Step {
     connected: Option<ConnId>,
-    /// A question for an offset was answered: of which queue, and when the process meant to ask it.
-    rechecked: Option<(QueueNo, Instant)>,
+    /// Questions for offsets that were answered: whose, of which queue, and when the process meant to ask.
+    rechecked: Vec<(Life, QueueNo, Instant)>,
 }
 
 /// See the module.
@@ -55,14 +55,15 @@ impl NoCommitAfterStaleEpoch {
         view: &dyn View,
     ) -> Result<(), &'static str> {
         let grace = (*view.config(life).revoke_grace()).max(CARRIED) + TOLERANCE;
-        let rechecked = self.step.rechecked.filter(|(of, _)| *of == queue);
+        let mut rechecked = self.step.rechecked.iter();
+        let rechecked = rechecked.find(|(whose, of, _)| (*whose, *of) == (life, queue));
         let tenures = self.tenures.of(life, queue);
         if tenures.is_empty() {
             return Err("does not own");
         }
         let may = tenures.iter().any(|tenure| match (tenure.revoked_at, rechecked) {
             (None, _) => true,
-            (Some(revoked), Some((_, asked))) => asked <= revoked + grace,
+            (Some(revoked), Some((.., asked))) => *asked <= revoked + grace,
             (Some(revoked), None) => revoked == at,
         });
         if may { Ok(()) } else { Err("has given back") }
@@ -162,8 +163,8 @@ impl Invariant for NoCommitAfterStaleEpoch {
             }
             Deed::Answered { conn, opaque, answer } => {
                 let query = self.queries.answered(life, conn, opaque);
-                if matches!(answer, Answer::Offset(_)) {
-                    self.step.rechecked = query;
+                if let (Some((queue, asked)), Answer::Offset(_)) = (query, answer) {
+                    self.step.rechecked.push((life, queue, asked));
                 }
             }
             Deed::Asked {
@@ -180,7 +181,9 @@ impl Invariant for NoCommitAfterStaleEpoch {
                             .tenures
                             .alive(life)
                             .map_or(Duration::ZERO, |alive| alive.late_now);
-                        self.queries.asked(life, conn, opaque, (queue, seen.at - late));
+                        // Nobody sees since when it has waited for its link.
+                        let meant = if is_late { Instant::ZERO } else { seen.at - late };
+                        self.queries.asked(life, conn, opaque, (queue, meant));
                         return Ok(());
                     }
                     Ask::Commit { queue, .. } => {
