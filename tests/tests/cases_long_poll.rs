@@ -2,6 +2,7 @@
 
 use rocketmq_consumer_core::event::Event;
 use rocketmq_consumer_core::ids::PeerAddr;
+use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::status::LinkState;
 use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::request::pull::PullRequest;
@@ -187,6 +188,24 @@ fn lp_05_the_suggestion_of_every_answer_is_followed() {
         let (pull, request) = bench.expect_pull();
         assert_eq!((&pull.to, request.offset.0), (&address("a"), 40), "{status:?}");
     }
+}
+
+/// A slave that has not copied so far says "at once" and names its own end. That is no fault of its answer, and
+/// nobody goes back for it.
+#[test]
+fn lp_05_a_slave_that_is_behind_is_neither_believed_nor_called_broken() {
+    let (mut bench, _) = reading_from_a_slave();
+    let (pull, _) = bench.expect_pull();
+    suggest(&mut bench, &pull, PullStatus::RetryImmediately, 7, Some(0));
+    bench.sleep(secs(1));
+    let (pull, request) = bench.expect_pull();
+    assert_eq!((&pull.to, request.offset.0), (&address("a"), 10));
+    let refused = bench.count_notices(|kind| matches!(kind, NoticeKind::RequestRefused { .. }));
+    assert_eq!(refused, 0);
+    // The master may not answer so.
+    suggest(&mut bench, &pull, PullStatus::RetryImmediately, 7, Some(0));
+    let refused = bench.count_notices(|kind| matches!(kind, NoticeKind::RequestRefused { .. }));
+    assert_eq!(refused, 1);
 }
 
 /// An answer without a suggestion keeps the replica, an error says nothing, and an id that nobody has leads to the

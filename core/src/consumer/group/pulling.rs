@@ -128,18 +128,20 @@ impl Group {
         if answer.status == PullStatus::OffsetMoved {
             return self.on_offset_moved(cx, peers, key, asked, &answer);
         }
-        if next < asked {
+        // A slave that is behind us says so in this way. Only its master could bring us back.
+        let is_behind = answer.status == PullStatus::RetryImmediately && !tenure.asked_master;
+        if next < asked && !is_behind {
             let why = CallError::Malformed(format!("asked from {asked}, answered up to {next}"));
             return self.on_pull_error(cx, key, &why);
         }
         tenure.pull.worked(answer.max_offset);
         tenure.was_served = true;
-        if answer.max_offset.is_some_and(|max| next >= max) {
+        if tenure.asked_master && answer.max_offset.is_some_and(|max| next >= max) {
             tenure.seen.everything(cx.wall);
         }
         match answer.status {
             PullStatus::Found => self.on_found(cx, key, asked, answer),
-            PullStatus::RetryImmediately if next == asked => {
+            PullStatus::RetryImmediately if next <= asked => {
                 if tenure.pull.is_sent_back_to_master() {
                     cx.wishes.push_back(Wish::BackToMaster(broker));
                 }

@@ -5,7 +5,7 @@
 //! the machine was woken since.
 //!
 //! Legal all the same: the pull of an *earlier* ownership still hanging at the broker. Its answer is nobody's,
-//! and nobody waits for it.
+//! and nobody waits for it. And a Java-like member that goes back because a slave that is behind says so.
 
 use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
@@ -93,7 +93,8 @@ impl Invariant for OnePullPerEpoch {
                         pulls.asked
                     )));
                 }
-                if let Some(before) = pulls.asked.filter(|before| offset < *before) {
+                let before = pulls.asked.filter(|before| alive.is_ours() && offset < *before);
+                if let Some(before) = before {
                     return Err(Broken(format!(
                         "{life:?} pulls {name} from {offset} after {before}"
                     )));
