@@ -72,6 +72,7 @@ impl Bench {
                 Wish::OtherReader(broker) => format!("another reader of {broker}"),
                 Wish::TellAgain(broker) => format!("tell {broker} again"),
                 Wish::RouteSuspect(topic) => format!("suspect {topic}"),
+                Wish::Withdraw(_, queue) => format!("withdraw {queue:?}"),
                 Wish::BackToMaster(broker) => format!("back to the master of {broker}"),
                 Wish::Subscriptions(_) => String::from("subscriptions"),
                 Wish::Route(topic) => format!("route {topic}"),

@@ -251,6 +251,8 @@ pub(crate) enum Wish {
     TellAgain(BrokerName),
     /// A broker's answer contradicts the route of a topic.
     RouteSuspect(Topic),
+    /// An ownership has ended: what waits to be written for it would be out of date when its link stands.
+    Withdraw(GroupKey, QueueKey),
     /// A slave has nothing for us and sends us to its master.
     BackToMaster(BrokerName),
     /// A group's subscriptions have changed: every broker must hear of it.

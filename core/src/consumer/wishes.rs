@@ -49,6 +49,10 @@ impl ConsumerState {
                 let mut cx = self.ground.cx();
                 self.routes.suspect(&mut cx, &topic);
             }
+            Wish::Withdraw(of, ended) => {
+                let is_its = |purpose: &Purpose| matches!(purpose, Purpose::Queue { group, queue, .. } if (*group, *queue) == (of, ended));
+                self.rpc.withdraw(&mut self.ground.cx().step(), is_its);
+            }
             Wish::BackToMaster(broker) => {
                 let mut cx = self.ground.cx();
                 if let Some(master) = self.routes.address(&broker, Replica::Master) {

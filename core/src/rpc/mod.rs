@@ -372,6 +372,21 @@ impl<P: Clone> Rpc<P> {
         }
     }
 
+    /// Requests of a kind that wait for their link are not written any more. Nobody is told how they ended: who
+    /// asks for this does not want to know.
+    pub(crate) fn withdraw<K, A>(&mut self, cx: &mut Cx<'_, K, A>, unwanted: impl Fn(&P) -> bool)
+    where
+        K: From<RpcTimer> + Ord + Clone,
+        A: From<NetAction>,
+    {
+        for (opaque, pending) in self.pending.take_unwritten(unwanted) {
+            cx.timers.cancel(RpcTimer::Deadline(opaque));
+            let link = self.link(pending.slot);
+            link.requests -= 1;
+            link.drop_waiting(opaque);
+        }
+    }
+
     /// Whether somebody waits for an answer of a kind from this address.
     pub(crate) fn awaits(&self, addr: &PeerAddr, wanted: impl Fn(&P) -> bool) -> bool {
         let slot = self.by_addr.get(addr);

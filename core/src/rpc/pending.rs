@@ -85,6 +85,11 @@ impl<P> PendingTable<P> {
         self.take_where(|p| p.slot == slot && (p.sent_at.is_some() || p.patience == Patience::FailFast))
     }
 
+    /// Takes what is of a kind and was not written yet.
+    pub(super) fn take_unwritten(&mut self, unwanted: impl Fn(&P) -> bool) -> Vec<(i32, Pending<P>)> {
+        self.take_where(|p| p.sent_at.is_none() && unwanted(&p.purpose))
+    }
+
     pub(super) fn take_all(&mut self, slot: u32) -> Vec<(i32, Pending<P>)> {
         self.take_where(|p| p.slot == slot)
     }

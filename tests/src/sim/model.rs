@@ -423,9 +423,26 @@ impl RefConsumer {
     /// A copy of a message is to be stored in place of its send back.
     fn asked_copy(&mut self, at: Instant, life: Life, origin: u32, view: &dyn View) -> Option<Question> {
         let at = (!self.connected).then_some(at);
+        let questions = &self.questions;
         for (queue, tenure) in self.tenures.of_life_mut(life) {
+            let epoch = tenure.epoch;
+            // Several stored messages may be copies of one, and may fail together.
+            let is_asked = |offset: QueueOffset| {
+                let mut open = questions.of_life(life);
+                open.any(|question| match *question {
+                    Question::Back {
+                        queue: of,
+                        epoch: e,
+                        offset: at,
+                        ..
+                    } => (of, e, at) == (queue, epoch, offset),
+                    _ => false,
+                })
+            };
             let failing = tenure.data.unfinished.iter().find(|(offset, slot)| {
-                slot.state == State::Failing && view.origin(queue, **offset) == Some(origin)
+                slot.state == State::Failing
+                    && view.origin(queue, **offset) == Some(origin)
+                    && !is_asked(**offset)
             });
             if let Some(offset) = failing.map(|(offset, _)| *offset) {
                 return Some(Question::Back {

@@ -317,6 +317,12 @@ impl Group {
             return;
         };
         queue.disarm(cx);
+        if queue
+            .tenure()
+            .is_some_and(|tenure| tenure.progress.is_in_flight())
+        {
+            cx.wishes.push_back(Wish::Withdraw(self.key, key));
+        }
         self.stray(cx, key, &queue);
         for back in self.send_backs.forget(key) {
             cx.timers
