@@ -160,6 +160,69 @@ fn messages_that_have_expired_are_passed_as_the_policy_says() {
     }
 }
 
+/// What was fetched in time and has expired since is all there is of it: another owner could not fetch it.
+#[test]
+fn what_expires_at_the_broker_while_we_have_it_is_handled_and_retried() {
+    let mut bench = Bench::owning_one_queue(0, |_, group| {
+        group.set_concurrency(2);
+    });
+    let (pull, _) = bench.expect_pull();
+    bench.found_at(&pull, 0..5, 1, 5);
+    let with_handlers = bench.take_runs();
+    let (pull, _) = bench.expect_pull();
+    bench.answer(&pull, &moved(100, 100, 120));
+    assert_eq!(illegal(&bench), [(100, OffsetTrouble::BelowMin)]);
+    assert_eq!(bench.expect_pull().1.offset, QueueOffset(100));
+    bench.serve(RequestCode::CONSUMER_SEND_MSG_BACK);
+    for run in &with_handlers {
+        bench.report(run, Verdict::Handled(Outcome::Retry));
+    }
+    let mut later = Vec::new();
+    for _ in 0..3 {
+        for run in bench.take_runs() {
+            later.extend(run.offsets());
+            bench.done(&run);
+        }
+    }
+    assert_eq!(later, [2, 3, 4]);
+    assert_eq!(bench.sent(RequestCode::CONSUMER_SEND_MSG_BACK).len(), 2);
+    bench.sleep(secs(6));
+    let commits = bench.sent(RequestCode::UPDATE_CONSUMER_OFFSET);
+    let last = commits
+        .last()
+        .map(|asked| asked.request::<CommitOffsetRequest>().offset.0);
+    assert_eq!(last, Some(100));
+}
+
+/// As above, from a broker that says so of every offset.
+#[test]
+fn expiry_without_end_is_paced_while_something_is_unfinished() {
+    let mut bench = all_but_3(IllegalOffsetPolicy::Resume);
+    let started = bench.now();
+    for round in 0..20 {
+        let (pull, request) = bench.expect_pull();
+        let min = request.offset.0 + 1;
+        bench.answer(&pull, &moved(min, min, min + 10));
+        if round > 0 {
+            assert!(bench.outstanding(PULL).is_empty());
+            bench.sleep(secs(1));
+        }
+    }
+    assert!(bench.now().saturating_since(started) >= secs(19));
+}
+
+/// Pauses for its flow control say nothing of where the queue ends.
+#[test]
+fn a_broker_that_was_busy_is_doubted_as_often_as_any_other() {
+    let mut bench = all_but_3(IllegalOffsetPolicy::Follow);
+    for _ in 0..5 {
+        let (pull, _) = bench.expect_pull();
+        bench.nothing(&pull, PullStatus::RetryImmediately, 10);
+        bench.sleep(secs(1));
+    }
+    assert_eq!(answer_10(&mut bench, &moved(0, 0, 0)), (3, 0));
+}
+
 #[test]
 fn a_held_queue_waits_visibly_until_it_is_reset_or_the_offset_is_legal_again() {
     for reset in [true, false] {

@@ -1,6 +1,6 @@
 //! A broker says that an offset is none of its own, or that an operator has moved it: the ownership ends, and
 //! another one of the same queue begins elsewhere. What was fetched so far is dropped; handlers that run belong to an
-//! ownership that has ended.
+//! ownership that has ended. Only where messages have expired it goes on: what was fetched is all there is of them.
 //!
 //! What is decided, and why, stands in [`queue::moved`](super::queue::moved).
 //= rocketmq: DefaultMQPushConsumerImpl.pullMessage (OFFSET_ILLEGAL) type=differs
@@ -36,7 +36,7 @@ impl Group {
         let claim = Claim::of(asked, answer);
         let evidence = Evidence {
             from_master: tenure.asked_master,
-            standstills: tenure.pull.standstills(),
+            doubts: tenure.pull.doubts(),
             unfinished: tenure.window.lowest_unfinished(),
             new_since: tenure.seen.new_since(),
         };
@@ -46,6 +46,11 @@ impl Group {
                 self.stay(cx, key, &claim, OffsetTrouble::Unconfirmed, reason);
             }
             Course::Hold(trouble) => self.stay(cx, key, &claim, trouble, HoldReason::OffsetIllegal),
+            Course::GoTo(to, Some(OffsetTrouble::BelowMin))
+                if to > asked && tenure.window.unfinished() > 0 =>
+            {
+                self.pass_over(cx, key, &claim, to);
+            }
             Course::GoTo(to, trouble) => {
                 if let Some(key) = self.begin_elsewhere(cx, key, claim, trouble) {
                     self.own(cx, peers, key, to, None);
@@ -81,7 +86,7 @@ impl Group {
         };
         let Some(tenure) = queue.tenure_mut() else { return };
         if tenure.asked_master {
-            tenure.pull.stood_still();
+            tenure.pull.doubt();
         }
         let pause = if reason == HoldReason::OffsetIllegal {
             self.config.pull_retry_max
@@ -90,6 +95,31 @@ impl Group {
         };
         tenure.pull.suggest(Some(MASTER_ID));
         tenure.pull.pause(cx, pause, reason);
+        cx.notice(&self.name, kind);
+    }
+
+    /// What was next has expired, and what was fetched before is not finished: it has most likely expired as well,
+    /// so that nobody could fetch it again. The ownership goes on with it, and the range passes over the gap.
+    fn pass_over(&mut self, cx: &mut Cx<'_>, key: QueueKey, claim: &Claim, to: QueueOffset) {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let kind = NoticeKind::OffsetIllegal {
+            queue: queue.name.clone(),
+            requested: claim.asked,
+            min: claim.min,
+            max: claim.max,
+            to,
+            why: OffsetTrouble::BelowMin,
+        };
+        let Some(tenure) = queue.tenure_mut() else { return };
+        tenure.window.advance_to(to);
+        // Once is at once; a broker that says so of every offset does not set the pace.
+        if tenure.pull.stood_still() > 1 {
+            tenure
+                .pull
+                .pause(cx, self.config.pull_retry, HoldReason::BackingOff);
+        }
         cx.notice(&self.name, kind);
     }
 

@@ -18,7 +18,8 @@
 //! ```text
 //!  code 21 ──► course ──► AskAgain: the same pull after a pause
 //!                     ├─► Hold: the same pull after a long pause, until it is legal or reset
-//!                     ├─► GoTo: this ownership ends, another begins there
+//!                     ├─► GoTo: this ownership ends, another begins there; if messages have expired
+//!                     │         and others are unfinished, this one goes on there
 //!                     └─► Find: this ownership ends, another asks where
 //! ```
 
@@ -49,8 +50,8 @@ pub(crate) struct Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Evidence {
     pub(crate) from_master: bool,
-    /// Answers in a row that brought nothing and moved nothing.
-    pub(crate) standstills: u32,
+    /// How often in a row it was told the same and not believed.
+    pub(crate) doubts: u32,
     pub(crate) unfinished: QueueOffset,
     /// What is stored from then on is new to us.
     pub(crate) new_since: Option<WallTime>,
@@ -110,7 +111,7 @@ impl Claim {
         }
         match self.trouble() {
             None => Course::GoTo(self.to, None),
-            Some(OffsetTrouble::BeyondEnd) if evidence.standstills + 1 < DOUBTS => Course::AskAgain,
+            Some(OffsetTrouble::BeyondEnd) if evidence.doubts.saturating_add(1) < DOUBTS => Course::AskAgain,
             Some(trouble) if policy == IllegalOffsetPolicy::Hold => Course::Hold(trouble),
             Some(OffsetTrouble::BeyondEnd) => self.beyond_end(policy, evidence),
             Some(trouble) => self.below_min(policy, trouble),

@@ -46,6 +46,8 @@ pub(crate) struct PullLoop {
     failures: u32,
     /// Answers in a row that brought nothing and moved nothing although they should have.
     standstills: u32,
+    /// How often in a row a master called the offset illegal and was not believed.
+    doubts: u32,
     /// The replica the last answer suggested.
     suggested: i64,
     /// The replica that was asked last.
@@ -62,6 +64,7 @@ impl PullLoop {
             serial: 0,
             failures: 0,
             standstills: 0,
+            doubts: 0,
             suggested: MASTER_ID,
             replica: None,
             max_offset: None,
@@ -136,6 +139,7 @@ impl PullLoop {
     /// An answer was good.
     pub(crate) const fn worked(&mut self, max_offset: Option<QueueOffset>) {
         self.failures = 0;
+        self.doubts = 0;
         if max_offset.is_some() {
             self.max_offset = max_offset;
         }
@@ -152,9 +156,14 @@ impl PullLoop {
         self.standstills
     }
 
-    /// Answers in a row that should have moved the queue and did not.
-    pub(crate) const fn standstills(&self) -> u32 {
-        self.standstills
+    /// A master has called the offset illegal and is not believed yet.
+    pub(crate) const fn doubt(&mut self) {
+        self.doubts = self.doubts.saturating_add(1);
+    }
+
+    /// How often that was, with no good answer in between.
+    pub(crate) const fn doubts(&self) -> u32 {
+        self.doubts
     }
 
     /// Pauses after a failure; `base` doubles up to `most` while failures of a permanent kind follow
@@ -347,6 +356,19 @@ mod tests {
             pull.worked(max);
             assert_eq!((pull.suggested(), pull.max_offset()), want);
         }
+    }
+
+    #[test]
+    fn doubts_are_their_own_and_end_with_a_good_answer() {
+        let mut pull = ready();
+        pull.stood_still();
+        assert_eq!(pull.doubts(), 0);
+        pull.doubt();
+        pull.doubt();
+        pull.moved();
+        assert_eq!((pull.doubts(), pull.stood_still()), (2, 1));
+        pull.worked(None);
+        assert_eq!((pull.doubts(), pull.stood_still()), (0, 2));
     }
 
     #[test]

@@ -21,7 +21,7 @@ const SINCE: WallTime = WallTime::from_unix_millis(77);
 /// Everything up to 3 is finished, and the broker has been doubted often enough.
 const KNOWN: Evidence = Evidence {
     from_master: true,
-    standstills: DOUBTS - 1,
+    doubts: DOUBTS - 1,
     unfinished: at(3),
     new_since: Some(SINCE),
 };
@@ -56,10 +56,7 @@ fn a_reset_is_followed_whatever_the_policy_and_whether_the_broker_says_so_or_not
     said.reset = true;
     for (claim, to) in [(legal, 5), (bare, 10), (said, 0)] {
         for policy in POLICIES {
-            let fresh = Evidence {
-                standstills: 0,
-                ..KNOWN
-            };
+            let fresh = Evidence { doubts: 0, ..KNOWN };
             assert_eq!(
                 claim.course(policy, &fresh),
                 Course::GoTo(at(to), None),
@@ -76,20 +73,17 @@ fn an_end_below_what_was_asked_is_told_three_times_before_it_counts() {
         claim(0, Some(0), Some(0)),
         claim(7, None, None),
     ] {
-        for (standstills, doubted) in [(0, true), (1, true), (2, false), (9, false)] {
-            let evidence = Evidence { standstills, ..KNOWN };
+        for (doubts, doubted) in [(0, true), (1, true), (2, false), (9, false)] {
+            let evidence = Evidence { doubts, ..KNOWN };
             for policy in POLICIES {
                 let is_doubted = claim.course(policy, &evidence) == Course::AskAgain;
-                assert_eq!(is_doubted, doubted, "{claim:?} {standstills} {policy:?}");
+                assert_eq!(is_doubted, doubted, "{claim:?} {doubts} {policy:?}");
             }
         }
     }
     // What has expired does not come back.
     let expired = claim(12, Some(12), Some(20));
-    let fresh = Evidence {
-        standstills: 0,
-        ..KNOWN
-    };
+    let fresh = Evidence { doubts: 0, ..KNOWN };
     assert_ne!(expired.course(P::Resume, &fresh), Course::AskAgain);
 }
 
