@@ -50,6 +50,11 @@ impl<'a> InnerBatch<'a> {
         self.outer
     }
 
+    /// Bytes of the list of messages, decompressed.
+    pub(crate) const fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// The messages in their order; a fault is the last item.
     pub fn messages(&self) -> impl Iterator<Item = Result<InnerMessage<'_>, BatchError>> {
         let first = self.outer.queue_offset().0;

@@ -48,6 +48,10 @@ pub(super) struct Opener<'a> {
     /// A record for each message taken; it begins where the answer ends.
     unwrapped: Vec<u8>,
     taken: u32,
+    /// Bytes that were decompressed for it, whatever came of them.
+    opened: u64,
+    /// Whether that brought something that will not be asked for again.
+    has_brought: bool,
 }
 
 impl<'a> Opener<'a> {
@@ -57,15 +61,25 @@ impl<'a> Opener<'a> {
             limits,
             unwrapped: Vec::new(),
             taken: 0,
+            opened: 0,
+            has_brought: false,
         }
     }
 
     pub(super) fn open(&mut self, entry: Entry, rows: &mut Rows) {
         let first = entry.queue_offset();
-        if self.is_full() {
+        if self.is_spent() {
             return rows.cut_at(first);
         }
-        let batch = match InnerBatch::open(self.answer, entry, self.limits.body, self.limits.crc) {
+        let opened = InnerBatch::open(self.answer, entry, self.limits.body, self.limits.crc);
+        if Record::new(self.answer, entry).sys_flag().compression().is_some() {
+            // One that fails has cost up to the limit.
+            let cost = opened
+                .as_ref()
+                .map_or(self.limits.body.decompressed_max, InnerBatch::len);
+            self.opened = self.opened.saturating_add(cost as u64);
+        }
+        let batch = match opened {
             Ok(batch) => batch,
             Err(error) => return self.give_up(entry, first, UnreadableReason::InnerBatch(error), rows),
         };
@@ -94,6 +108,7 @@ impl<'a> Opener<'a> {
         match message.append_to(&mut self.unwrapped, self.answer.len()) {
             Ok(entry) => {
                 self.taken += 1;
+                self.has_brought = true;
                 rows.take(Row::Inner(entry));
             }
             // Positions count to 4 GiB; no limit lets a buffer grow so far.
@@ -101,14 +116,21 @@ impl<'a> Opener<'a> {
         }
     }
 
-    /// Whether this answer has brought as much as it may. It always brings one message.
+    /// Whether this answer has brought, or cost, as much as it may. It always brings one message.
     const fn is_full(&self) -> bool {
         self.taken >= self.limits.messages_max || self.unwrapped.len() as u64 >= self.limits.bytes_max
     }
 
+    /// Whether no further batch may be opened. A few bytes become many, also where nothing comes of them: that
+    /// must not keep the machine for as long as an answer of such batches would.
+    const fn is_spent(&self) -> bool {
+        self.is_full() || self.has_brought && self.opened >= self.limits.bytes_max
+    }
+
     /// Nothing from `at` to the end of the batch can be read. Below what was asked it stands there: the broker
     /// has sent the batch for what it holds from there on.
-    fn give_up(&self, entry: Entry, at: QueueOffset, reason: UnreadableReason, rows: &mut Rows) {
+    fn give_up(&mut self, entry: Entry, at: QueueOffset, reason: UnreadableReason, rows: &mut Rows) {
+        self.has_brought = true;
         rows.take(Row::Bad(Box::new(Unreadable {
             offset: at.max(rows.asked()),
             physical_offset: Record::new(self.answer, entry).physical_offset(),

@@ -310,3 +310,52 @@ fn a_wrong_checksum_hurts_as_the_settings_say() {
     let (got, _) = reap_with(|config| _ = config.set_crc_reject(true), "*", &[record]);
     assert_eq!(got, [Got::Bad(10)]);
 }
+
+/// A few bytes that become many cost as much when nothing can be read of them.
+#[test]
+fn what_an_answer_may_cost_counts_what_was_decompressed_in_vain() {
+    let bomb = |offset| Outer {
+        sys_flag: INNER | 0x301,
+        hurt: |list| list.fill(0),
+        ..outer(offset, &["A", "A", "A"])
+    };
+    let good = |offset| Outer {
+        hurt: |_| {},
+        ..bomb(offset)
+    };
+    let plain = |offset| Outer {
+        sys_flag: INNER,
+        ..bomb(offset)
+    };
+    type Case<'a> = (&'a str, [Outer<'a>; 2], &'a [Got], i64);
+    let cases: [Case<'_>; 4] = [
+        ("one after another", [bomb(10), bomb(13)], &[Got::Bad(10)], 13),
+        (
+            "in front of a good one",
+            [bomb(10), good(13)],
+            &[Got::Bad(10)],
+            13,
+        ),
+        (
+            "not compressed",
+            [plain(10), plain(13)],
+            &[Got::Bad(10), Got::Bad(13)],
+            20,
+        ),
+        (
+            "not what was asked for",
+            [good(7), good(10)],
+            &[run(&[10, 11])],
+            12,
+        ),
+    ];
+    for (what, records, pieces, next) in cases {
+        let set = |config: &mut GroupConfig| {
+            config.set_inner_batch_bytes_max(3 * ENTRY as u64);
+            config.set_inner_batch_messages_max(100);
+        };
+        // A record is longer than an entry: two of them are as much as an answer may bring anyhow.
+        let (got, harvest) = reap_with(set, "*", &records.map(Outer::bytes));
+        assert_eq!((&*got, harvest.next.0), (pieces, next), "{what}");
+    }
+}
