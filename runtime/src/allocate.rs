@@ -1,5 +1,6 @@
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rocketmq_consumer_core::action::AllocateQuestion;
 use rocketmq_consumer_core::event::AppEvent;
@@ -7,6 +8,7 @@ use rocketmq_consumer_core::ids::{ClientId, MessageQueue, Topic};
 
 use crate::driver::{Command, Inbox};
 use crate::runtime::Runtime;
+use crate::sync::lock;
 
 /// An allocation strategy of the application; closures of this form are such. See
 /// [`ConsumerBuilder::allocate_with`](crate::ConsumerBuilder::allocate_with).
@@ -40,18 +42,42 @@ where
     }
 }
 
+/// The function of a group, and what it has been asked and has not answered.
+///
+/// A question holds a thread until it is answered, and after its deadline the machine asks again. So there is one
+/// for each topic at most: a function that hangs would take every thread that may block, those of handlers and
+/// of name look-ups too.
+#[derive(Clone)]
+pub(crate) struct Strategy {
+    function: Arc<dyn Allocate>,
+    busy: Arc<Mutex<BTreeSet<Topic>>>,
+}
+
+impl Strategy {
+    pub(crate) fn new(function: Arc<dyn Allocate>) -> Self {
+        Self {
+            function,
+            busy: Arc::default(),
+        }
+    }
+}
+
 /// Asks the application on a thread that may block: the driver waits for nobody, and the machine has a
 /// deadline. A panic is an answer too.
 pub(crate) fn ask<R: Runtime>(
     runtime: &R,
     inbox: &Arc<Inbox>,
-    strategy: Option<&Arc<dyn Allocate>>,
+    strategy: Option<&Strategy>,
     question: Box<AllocateQuestion>,
 ) {
-    let Some(strategy) = strategy.map(Arc::clone) else {
+    let Some(Strategy { function, busy }) = strategy.cloned() else {
         let why = format!("no function is known for the strategy {:?}", question.strategy);
         return answer(inbox, &question, Err(why.into()));
     };
+    if !lock(&busy).insert(question.topic.clone()) {
+        let why = "the function is still busy with an earlier question";
+        return answer(inbox, &question, Err(why.into()));
+    }
     let inbox = Arc::clone(inbox);
     runtime.spawn_blocking(move || {
         let AllocateQuestion {
@@ -63,8 +89,9 @@ pub(crate) fn ask<R: Runtime>(
         } = &*question;
         // What a panic leaves behind in the function is the function's; nothing of ours is touched.
         let share = catch_unwind(AssertUnwindSafe(|| {
-            strategy.allocate(topic, queues, members, own)
+            function.allocate(topic, queues, members, own)
         }));
+        lock(&busy).remove(topic);
         let share = share
             .map(Vec::into_boxed_slice)
             .map_err(|_| "the function panicked".into());
@@ -97,27 +124,30 @@ mod tests {
         }
     }
 
-    /// A client whose machine asks for a share as soon as a group has started.
+    fn question(serial: u64) -> Action {
+        let group = consume_id(1).group;
+        let question = AllocateQuestion {
+            id: AllocateId { group, serial },
+            strategy: "last".into(),
+            topic: "orders".into(),
+            queues: [queue(0), queue(1)].into(),
+            members: ["a".into(), "b".into()].into(),
+            own: "b".into(),
+        };
+        AppAction::Allocate(Box::new(question)).into()
+    }
+
+    /// A client whose machine asks for a share as soon as a group has started, and when it has a new concurrency.
     fn client(id: &str) -> (Client<TestRuntime>, Script) {
         let script = Script::default();
         script.on_event(|event| match event {
             Event::App(AppEvent::StartGroup(config)) => {
                 let group = config.group().clone();
                 let key = consume_id(1).group;
-                let question = AllocateQuestion {
-                    id: AllocateId {
-                        group: key,
-                        serial: 7,
-                    },
-                    strategy: "last".into(),
-                    topic: "orders".into(),
-                    queues: [queue(0), queue(1)].into(),
-                    members: ["a".into(), "b".into()].into(),
-                    own: "b".into(),
-                };
                 let started = AppAction::GroupStarted { group, key };
-                vec![started.into(), AppAction::Allocate(Box::new(question)).into()]
+                vec![started.into(), question(7)]
             }
+            Event::App(AppEvent::Concurrency { permits, .. }) => vec![question(u64::from(*permits))],
             Event::App(AppEvent::Shutdown { .. }) => vec![AppAction::Closed.into()],
             _ => Vec::<Action>::new(),
         });
@@ -172,6 +202,36 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(answer(&script).await, (7, Err("the function panicked".into())));
+        drop(consumer);
+    }
+
+    #[tokio::test]
+    async fn a_function_that_hangs_holds_one_thread() {
+        let (client, script) = client("hangs");
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        let consumer = builder(&client)
+            .allocate_with(
+                "last",
+                move |_: &Topic, queues: &[MessageQueue], _: &[ClientId], _: &ClientId| {
+                    lock(&wait).recv().expect("the test lets it go");
+                    queues.to_vec()
+                },
+            )
+            .start(|_| async {})
+            .await
+            .unwrap();
+        for serial in [8, 9] {
+            consumer.set_concurrency(serial);
+            let busy = Err("the function is still busy with an earlier question".into());
+            assert_eq!(answer(&script).await, (u64::from(serial), busy));
+        }
+        for serial in [7, 10] {
+            release.send(()).unwrap();
+            assert_eq!(answer(&script).await, (serial, Ok([queue(0), queue(1)].into())));
+            consumer.set_concurrency(10);
+        }
+        release.send(()).unwrap();
         drop(consumer);
     }
 

@@ -167,7 +167,8 @@ impl<R: Runtime> ConsumerBuilder<R> {
     ///
     /// It runs on a thread that may block, at every rebalance for every topic, the retry topic too. When it
     /// panics, or takes longer than [`set_allocate_timeout`](GroupConfig::set_allocate_timeout), the member
-    /// keeps what it has and asks again after a second; queues that the topic does not have are passed over.
+    /// keeps what it has and asks again after a second, but about no topic whose question it is still busy with;
+    /// queues that the topic does not have are passed over.
     /// Both are told by a notice.
     pub fn allocate_with(mut self, name: impl Into<Box<str>>, function: impl Allocate) -> Self {
         let name = name.into();

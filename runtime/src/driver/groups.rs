@@ -6,7 +6,7 @@ use rocketmq_consumer_core::action::ShutdownReport;
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::ids::{ConsumerGroup, GroupKey};
 
-use crate::allocate::Allocate;
+use crate::allocate::Strategy;
 use crate::desk::Desk;
 use crate::driver::inbox::StartGroup;
 use crate::error::StartError;
@@ -24,7 +24,7 @@ pub(crate) struct Group {
     config: Arc<GroupConfig>,
     /// What the machine calls it, once it runs.
     key: Option<GroupKey>,
-    pub(crate) allocate: Option<Arc<dyn Allocate>>,
+    pub(crate) allocate: Option<Strategy>,
     pub(crate) desk: Box<dyn Desk>,
     pub(crate) notices: Arc<NoticeHub>,
     ready: bool,
@@ -97,7 +97,7 @@ impl Groups {
         let mut group = Group {
             config: Arc::clone(&config),
             key: None,
-            allocate,
+            allocate: allocate.map(Strategy::new),
             desk,
             notices,
             ready: false,
