@@ -515,7 +515,7 @@ fn seed_count(text: &str) -> Result<NonZeroU64, String> {
         .ok_or_else(|| format!("give a number of seeds from 1 to {MOST}"))
 }
 
-fn illegal_offset(text: &str) -> Result<IllegalOffsetPolicy, String> {
+pub(crate) fn illegal_offset(text: &str) -> Result<IllegalOffsetPolicy, String> {
     Ok(match text {
         "resume" => IllegalOffsetPolicy::Resume,
         "follow" => IllegalOffsetPolicy::Follow,

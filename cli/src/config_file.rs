@@ -15,9 +15,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rocketmq_consumer_core::allocate::AllocateStrategy;
+use rocketmq_consumer_core::config::IllegalOffsetPolicy;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-use crate::args::{AddressPair, NameServers};
+use crate::args::{self, AddressPair, NameServers};
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::talk::LogFormat;
@@ -59,6 +60,12 @@ pub(crate) struct ConsumeSection {
     pub(crate) pull_batch: Option<u32>,
     /// `--max-reconsume`
     pub(crate) max_reconsume: Option<u32>,
+    /// `--stalled-after`
+    #[serde(deserialize_with = "seconds")]
+    pub(crate) stalled_after: Option<Duration>,
+    /// `--illegal-offset`
+    #[serde(deserialize_with = "illegal_offset")]
+    pub(crate) illegal_offset: Option<IllegalOffsetPolicy>,
     /// `--strategy`
     #[serde(deserialize_with = "text")]
     pub(crate) strategy: Option<AllocateStrategy>,
@@ -121,6 +128,13 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
         .map_err(D::Error::custom)
 }
 
+fn illegal_offset<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<IllegalOffsetPolicy>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    args::illegal_offset(&text).map(Some).map_err(D::Error::custom)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +153,8 @@ mod tests {
             batch = 2
             pull-batch = 3
             max-reconsume = 4
+            stalled-after = 5
+            illegal-offset = "hold"
             strategy = "AVG"
             instance = "i"
             output = "none"
@@ -155,6 +171,8 @@ mod tests {
                 batch: Some(2),
                 pull_batch: Some(3),
                 max_reconsume: Some(4),
+                stalled_after: Some(Duration::from_secs(5)),
+                illegal_offset: Some(IllegalOffsetPolicy::Hold),
                 strategy: Some(AllocateStrategy::Averagely),
                 instance: Some("i".into()),
                 output: Some(Output::None),
@@ -173,6 +191,10 @@ mod tests {
                 "line 1: \"a\": an address is written host:port",
             ),
             ("[consume]\nfrom = \"soon\"", "line 2: \"soon\" is no time"),
+            (
+                "[consume]\nillegal-offset = \"guess\"",
+                "line 2: give resume, follow",
+            ),
             ("connect-timeout = -1", "line 1: "),
             ("= 1", "line 1: "),
         ];

@@ -72,7 +72,7 @@ impl Plan {
         }
         let from = args.from.or(file.from).unwrap_or_default();
         config.set_start_at(from.start_at(now_unix_ms));
-        config.set_illegal_offset(args.illegal_offset.unwrap_or_default());
+        config.set_illegal_offset(args.illegal_offset.or(file.illegal_offset).unwrap_or_default());
         let has_command = args.exec.is_some();
         if args
             .exec
@@ -105,7 +105,7 @@ impl Plan {
                 set(&mut config, value);
             }
         }
-        if let Some(after) = args.stalled_after {
+        if let Some(after) = args.stalled_after.or(file.stalled_after) {
             config.set_stalled_after(after);
         }
         config.set_strategy(args.strategy.clone().or(file.strategy).unwrap_or_default());
@@ -243,6 +243,28 @@ mod tests {
             1,
             "a call must not reach across the ninth record"
         );
+    }
+
+    #[test]
+    fn what_the_file_says_counts_unless_a_flag_says_otherwise() {
+        let text = "[consume]\ngroup = \"G\"\nillegal-offset = \"hold\"\nstalled-after = 5\n";
+        let path = std::env::temp_dir().join(format!("rocketcat-plan-{}.toml", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        let file = path.to_str().unwrap();
+        let secs = std::time::Duration::from_secs;
+        for (flags, illegal, stalled) in [
+            (&[][..], IllegalOffsetPolicy::Hold, secs(5)),
+            (
+                &["--illegal-offset", "latest", "--stalled-after", "6"],
+                IllegalOffsetPolicy::Latest,
+                secs(6),
+            ),
+        ] {
+            let plan = plan(&[&["T", "--config", file], flags].concat()).unwrap();
+            let said = (*plan.group.illegal_offset(), *plan.group.stalled_after());
+            assert_eq!(said, (illegal, stalled));
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
