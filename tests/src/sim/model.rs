@@ -400,6 +400,7 @@ impl RefConsumer {
         let at_home: Vec<QueueNo> = of_life
             .filter(|queue| self.tenures.is_home(node, *queue, view))
             .collect();
+        let mut best: Option<((bool, Epoch), QueueNo, QueueOffset)> = None;
         for (queue, tenure) in self
             .tenures
             .of_life_mut(life)
@@ -407,17 +408,27 @@ impl RefConsumer {
         {
             let mut slots = tenure.data.unfinished.iter();
             let found = slots.find(|(_, slot)| slot.physical == physical && slot.state != State::Waiting);
-            if let Some(offset) = found.map(|(offset, _)| *offset) {
-                tenure.data.set(offset, State::Failing);
-                return Some(Question::Back {
-                    queue,
-                    epoch: tenure.epoch,
-                    offset,
-                    at,
-                });
+            if let Some((offset, slot)) = found {
+                // A queue can be ours again while the ownership before still waits for its handlers: then it is
+                // that of the handler that has failed, and of two such the later.
+                let rank = (slot.state == State::Failing, tenure.epoch);
+                if best.as_ref().is_none_or(|(other, ..)| *other < rank) {
+                    best = Some((rank, queue, *offset));
+                }
             }
         }
-        None
+        let ((_, epoch), queue, offset) = best?;
+        let (_, tenure) = self
+            .tenures
+            .of_life_mut(life)
+            .find(|(of, tenure)| *of == queue && tenure.epoch == epoch)?;
+        tenure.data.set(offset, State::Failing);
+        Some(Question::Back {
+            queue,
+            epoch,
+            offset,
+            at,
+        })
     }
 
     /// A copy of a message is to be stored in place of its send back.
