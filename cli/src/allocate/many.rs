@@ -96,10 +96,19 @@ impl Serialize for Answer {
         map.serialize_entry("id", &self.id)?;
         match &self.result {
             Ok(share) => map.serialize_entry("result", share)?,
-            Err(why) => map.serialize_entry("error", why)?,
+            Err(why) => map.serialize_entry("error", beginning(why))?,
         }
         map.end()
     }
+}
+
+/// As much of a reason as somebody reads: it may repeat what the line says.
+fn beginning(why: &str) -> &str {
+    const MOST: usize = 300;
+    why.char_indices()
+        .nth(MOST)
+        .and_then(|(end, _)| why.get(..end))
+        .unwrap_or(why)
 }
 
 /// The bare strategy: nothing is sorted, a member that is listed twice has the share of its first
@@ -139,6 +148,15 @@ mod tests {
     fn a_line_is_answered_with_the_bare_strategy() {
         let line = r#"{"id":"a","strategy":"AVG","params":{},"topic":"T","currentCid":"b","cidAll":["b","a"],"mqAll":[["y",1],["x",0],["x",1]]}"#;
         assert_eq!(answer(line), r#"{"id":"a","result":[["y",1],["x",0]]}"#);
+    }
+
+    #[test]
+    fn a_reason_does_not_repeat_all_of_a_line() {
+        let long = "ö".repeat(100_000);
+        for line in [format!("{long:?}"), format!(r#"{{"strategy":"{long}"}}"#)] {
+            let answer = answer(&line);
+            assert!((300..700).contains(&answer.len()), "{} bytes", answer.len());
+        }
     }
 
     #[test]
