@@ -17,9 +17,10 @@ use crate::status::GroupPhase;
 use crate::wire::code::ResponseCode;
 use crate::wire::request::members::MemberListRequest;
 
+use super::Group;
 use super::left::Left;
 use super::queue::Queue;
-use super::{Group, Subscribed};
+use super::subscriptions::Subscribed;
 
 impl Group {
     /// Asks one broker for each topic for the members.

@@ -30,6 +30,7 @@ use crate::wire::request::operator::RunningInfoRequest;
 use crate::wire::request::stats::{ConnectionsRequest, ConsumerConnections};
 
 use super::Group;
+use super::subscriptions::Subscribed;
 
 /// Refusals that lie further apart have nothing to do with each other; and nobody is asked more often than this.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -227,7 +228,7 @@ impl Group {
     }
 
     fn expressions(&self) -> Expressions {
-        let data: Vec<SubscriptionData> = self.subscriptions.values().map(super::Subscribed::data).collect();
+        let data: Vec<SubscriptionData> = self.subscriptions.values().map(Subscribed::data).collect();
         expressions(&data)
     }
 }

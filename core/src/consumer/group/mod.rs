@@ -20,28 +20,25 @@ pub(crate) mod rebalance;
 mod refusals;
 mod retrying;
 mod stalls;
+mod status;
+mod subscriptions;
 
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::action::ShutdownReport;
-use crate::config::{ClientConfig, ConfigError, GroupConfig, StartAt};
-use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, Ready, TimerKey, Wish};
+use crate::config::{ClientConfig, ConfigError, GroupConfig};
+use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, Ready, TimerKey};
 use crate::consumer::peers::Peers;
 use crate::ids::{
     BrokerName, ClientId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, QueueKey, Topic,
 };
 use crate::notice::NoticeKind;
-use crate::status::{GroupPhase, GroupStatus, QueueStatus, ReplicaStatus};
+use crate::status::GroupPhase;
 use crate::step::Slab;
-use crate::time::WallTime;
-use crate::wire::request::heartbeat::{
-    ConsumeFrom, ConsumeType, ConsumerData, MessageModel, SubscriptionData,
-};
 use crate::wire::subscription::Subscription;
 
 pub(crate) use acquiring::Stored;
@@ -54,16 +51,7 @@ use left::LeftQueues;
 use queue::Queue;
 use rebalance::{Rebalance, Why};
 use stalls::Stalls;
-
-/// One topic of the group.
-#[derive(Clone, Debug)]
-struct Subscribed {
-    subscription: Subscription,
-    /// Rises with every change of what we want or own of the topic; a broker ignores lower ones.
-    version: WallTime,
-    /// Whether a share of its queues has been ours.
-    shared: bool,
-}
+use subscriptions::Subscribed;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
@@ -164,59 +152,14 @@ impl Group {
         Ok(group)
     }
 
-    /// A later subscription to the same topic replaces the earlier one: silently widening it, or
-    /// silently dropping half of it, would be worse than saying so.
-    fn subscribe(&mut self, cx: &mut Cx<'_>, subscription: Subscription) {
-        let topic = subscription.topic.clone();
-        let subscribed = Subscribed {
-            subscription,
-            version: cx.wall,
-            shared: false,
-        };
-        if let Some(old) = self.subscriptions.insert(topic.clone(), subscribed)
-            && old.subscription != self.subscriptions[&topic].subscription
-        {
-            cx.notice(&self.name, NoticeKind::SubscriptionReplaced { topic });
-        }
-    }
-
     pub(crate) const fn name(&self) -> &ConsumerGroup {
         &self.name
-    }
-
-    /// The topics whose routes the group needs.
-    pub(crate) fn topics(&self) -> impl Iterator<Item = &Topic> {
-        self.subscriptions.keys()
-    }
-
-    /// Every broker will hear of our subscriptions at this revision; a pull waits until its broker has.
-    pub(crate) const fn set_revision(&mut self, revision: u64) {
-        self.revision = revision;
-        if self.introduced > revision {
-            self.introduced = revision;
-        }
     }
 
     /// Whether the brokers have been told good-bye: a heartbeat that names the group after that would
     /// make it a member again, for as long as the connection lives.
     pub(crate) const fn has_left(&self) -> bool {
         matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped)
-    }
-
-    /// The group's part of a heartbeat.
-    pub(crate) fn consumer_data(&self) -> ConsumerData {
-        ConsumerData {
-            group: self.name.clone(),
-            consume_type: Some(ConsumeType::Passively),
-            message_model: Some(MessageModel::Clustering),
-            consume_from_where: Some(match self.config.start_at {
-                StartAt::Latest => ConsumeFrom::Last,
-                StartAt::Earliest => ConsumeFrom::First,
-                StartAt::Time(_) => ConsumeFrom::Timestamp,
-            }),
-            subscriptions: self.subscriptions.values().map(Subscribed::data).collect(),
-            unit_mode: false,
-        }
     }
 
     /// A broker says that the members have changed.
@@ -387,74 +330,8 @@ impl Group {
         cx.notice(&self.name, kind);
     }
 
-    /// What we want or own of a topic has changed: brokers must hear of it before the next pull.
-    fn raise_version(&mut self, cx: &mut Cx<'_>, topic: &Topic) {
-        if let Some(subscribed) = self.subscriptions.get_mut(topic) {
-            let next = subscribed.version.plus(Duration::from_millis(1));
-            subscribed.version = next.max(cx.wall);
-            self.revision = u64::MAX;
-            cx.wishes.push_back(Wish::Subscriptions(self.key));
-        }
-    }
-
     const fn next_epoch(&mut self) -> Epoch {
         self.epochs += 1;
         Epoch(self.epochs)
-    }
-
-    pub(crate) fn status(&self, peers: Peers<'_>) -> GroupStatus {
-        let is_open = |(run, position)| self.dispatch.find(run, position).is_some();
-        let strays = self.strays.past_deadline(is_open);
-        let past = |(_, queue): (QueueKey, &Queue)| queue.tenure().map_or(0, |t| t.window.past_deadline());
-        let queues = self.queues.iter();
-        let queues: Vec<_> = queues
-            .map(|(key, queue)| self.queue_status(peers, key, queue))
-            .collect();
-        GroupStatus {
-            group: self.name.clone(),
-            phase: self.phase,
-            members: self.rebalance.members().to_vec(),
-            permits: self.dispatch.permits(),
-            past_deadline: self.queues.iter().map(past).sum::<u32>() + strays,
-            buffer_bytes: self.buffer_bytes,
-            finished: self.finished,
-            retried: self.retries,
-            retrying: u32::try_from(self.send_backs.len()).unwrap_or(u32::MAX),
-            oldest_delivery: self.dispatch.oldest(),
-            lag: queues.iter().filter_map(QueueStatus::lag).sum(),
-            queues,
-        }
-    }
-
-    fn queue_status(&self, peers: Peers<'_>, key: QueueKey, queue: &Queue) -> QueueStatus {
-        let asked = queue.tenure().and_then(|tenure| tenure.pull.replica());
-        let reads_from = asked.and_then(|id| {
-            let addr = peers.routes.replicas(&queue.name.broker)?.get(&id)?.clone();
-            Some(ReplicaStatus { id, addr })
-        });
-        QueueStatus {
-            reads_from,
-            stalled_since: self.stalls.since(key),
-            ..queue.status()
-        }
-    }
-}
-
-impl Subscribed {
-    /// A share is taken; true for the first one.
-    const fn first_share(&mut self) -> bool {
-        !core::mem::replace(&mut self.shared, true)
-    }
-
-    fn data(&self) -> SubscriptionData {
-        SubscriptionData {
-            topic: self.subscription.topic.clone(),
-            expression: self.subscription.expression.clone(),
-            expression_type: Some(self.subscription.kind.as_str().into()),
-            tags: self.subscription.tags.clone(),
-            codes: self.subscription.codes.clone(),
-            sub_version: self.version,
-            class_filter_mode: false,
-        }
     }
 }

@@ -1,0 +1,141 @@
+//! A queue is given back: what is finished is committed at once, what handlers finish within the grace once more,
+//! and then nothing goes out for it.
+//!
+//! ```text
+//!   Owned ──► Grace ──ended, or the grace has──► Rechecking ──► LastCommit ──► gone
+//!     │                                                             ▲
+//!     └── no handler runs, no pull carries less ────────────────────┘
+//! ```
+//!
+//! The second commit waits for the broker's word that nobody else has moved the offset meanwhile.
+
+use core::mem;
+use core::time::Duration;
+
+use crate::config::GroupConfig;
+use crate::consumer::cx::{Cx, QueueAsk, QueueTimer, Replica, TimerKey};
+use crate::ids::{ConsumerGroup, QueueOffset};
+
+use super::acquiring::Acquire;
+use super::{Queue, Stage};
+
+/// How far giving back has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Revoke {
+    /// Handlers run, or a pull is out that carries a lower offset; the grace is armed. `first` was
+    /// committed at once.
+    Grace {
+        first: QueueOffset,
+        carried: Option<QueueOffset>,
+    },
+    /// Asked whether the broker still has `first`, or what the pull carried.
+    Rechecking {
+        first: QueueOffset,
+        carried: Option<QueueOffset>,
+    },
+    /// Only the last commit is awaited.
+    LastCommit,
+}
+
+impl Queue {
+    /// The share is lost. Commits at once; a grace follows when handlers run, or a pull carries less.
+    pub(crate) fn revoke(&mut self, cx: &mut Cx<'_>, config: &GroupConfig, timeout: Duration) {
+        for timer in [QueueTimer::Acquire, QueueTimer::Delivery] {
+            cx.timers.cancel(self.timer(timer));
+        }
+        let Stage::Owned(tenure) = &mut self.stage else {
+            return;
+        };
+        tenure.pull.stop(cx);
+        let first = tenure.window.lowest_unfinished();
+        let busy = tenure.window.out() + tenure.window.failing() > 0;
+        let carried = tenure.progress.overtaking(first, cx.now);
+        let until = tenure.progress.carried_until(first, cx.now);
+        self.commit(cx, &config.group, timeout);
+        self.since = cx.now;
+        let grace = busy.then(|| cx.now + config.revoke_grace).max(until);
+        let revoke = if grace.is_some() {
+            Revoke::Grace { first, carried }
+        } else {
+            Revoke::LastCommit
+        };
+        let old = mem::replace(&mut self.stage, Stage::Acquiring(Acquire::AskingStart));
+        if let Stage::Owned(tenure) = old {
+            self.stage = Stage::Revoking(tenure, revoke);
+        }
+        if let Some(grace) = grace {
+            cx.timers.set(self.timer(QueueTimer::Grace), grace);
+        }
+    }
+
+    /// The handlers have ended. What a pull carries may still be on its way; and as long as the first
+    /// commit is, the broker may answer with what it had before, so its acknowledgement comes here again.
+    pub(crate) fn end_grace_early(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        let Stage::Revoking(tenure, Revoke::Grace { .. }) = &self.stage else {
+            return;
+        };
+        if tenure.progress.is_in_flight() {
+            return;
+        }
+        let value = tenure.window.lowest_unfinished();
+        match tenure.progress.carried_until(value, cx.now) {
+            Some(until) => cx.timers.set(self.timer(QueueTimer::Grace), until),
+            None => self.end_grace(cx, group, timeout),
+        }
+    }
+
+    /// The handlers have ended, or their grace has: what rose meanwhile is committed, if nobody else
+    /// has moved the offset; and what was committed is committed again, if a pull has overtaken it.
+    pub(crate) fn end_grace(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        let Stage::Revoking(tenure, revoke) = &mut self.stage else {
+            return;
+        };
+        let Revoke::Grace { first, carried } = *revoke else {
+            return;
+        };
+        cx.timers
+            .cancel(TimerKey::Queue(self.group, self.key, QueueTimer::Grace));
+        if tenure.window.lowest_unfinished() <= first && carried.is_none() {
+            *revoke = Revoke::LastCommit;
+            return;
+        }
+        *revoke = Revoke::Rechecking { first, carried };
+        let body = self.stored_offset_question(group, false);
+        self.ask(cx, Replica::Master, body, timeout, QueueAsk::Recheck);
+    }
+
+    /// The broker told what it has.
+    pub(crate) fn rechecked(
+        &mut self,
+        cx: &mut Cx<'_>,
+        group: &ConsumerGroup,
+        stored: Option<QueueOffset>,
+        timeout: Duration,
+    ) {
+        let Stage::Revoking(tenure, revoke) = &mut self.stage else {
+            return;
+        };
+        let Revoke::Rechecking { first, carried } = *revoke else {
+            return;
+        };
+        *revoke = Revoke::LastCommit;
+        let has_risen = tenure.window.lowest_unfinished() > first;
+        let is_overtaken = carried.is_some() && stored == carried;
+        if is_overtaken || (has_risen && stored == Some(first)) {
+            self.commit(cx, group, timeout);
+        }
+    }
+
+    /// Whether handlers of a queue that is given back may still finish with effect.
+    pub(crate) const fn is_in_grace(&self) -> bool {
+        matches!(self.stage, Stage::Revoking(_, Revoke::Grace { .. }))
+    }
+
+    /// Whether nothing is awaited any more.
+    pub(crate) const fn is_gone(&self) -> bool {
+        match &self.stage {
+            Stage::Revoking(tenure, Revoke::LastCommit) => !tenure.progress.is_in_flight(),
+            Stage::Acquiring(_) | Stage::Owned(_) | Stage::Revoking(..) => false,
+        }
+    }
+}

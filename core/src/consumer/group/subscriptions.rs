@@ -1,0 +1,102 @@
+//! What a group wants of which topic, and how brokers hear of it.
+
+use core::mem;
+use core::time::Duration;
+
+use crate::config::StartAt;
+use crate::consumer::cx::{Cx, Wish};
+use crate::ids::Topic;
+use crate::notice::NoticeKind;
+use crate::time::WallTime;
+use crate::wire::request::heartbeat::{
+    ConsumeFrom, ConsumeType, ConsumerData, MessageModel, SubscriptionData,
+};
+use crate::wire::subscription::Subscription;
+
+use super::Group;
+
+/// One topic of the group.
+#[derive(Clone, Debug)]
+pub(super) struct Subscribed {
+    pub(super) subscription: Subscription,
+    /// Rises with every change of what we want or own of the topic; a broker ignores lower ones.
+    pub(super) version: WallTime,
+    /// Whether a share of its queues has been ours.
+    shared: bool,
+}
+
+impl Group {
+    /// A later subscription to the same topic replaces the earlier one: silently widening it, or
+    /// silently dropping half of it, would be worse than saying so.
+    pub(super) fn subscribe(&mut self, cx: &mut Cx<'_>, subscription: Subscription) {
+        let topic = subscription.topic.clone();
+        let subscribed = Subscribed {
+            subscription,
+            version: cx.wall,
+            shared: false,
+        };
+        if let Some(old) = self.subscriptions.insert(topic.clone(), subscribed)
+            && old.subscription != self.subscriptions[&topic].subscription
+        {
+            cx.notice(&self.name, NoticeKind::SubscriptionReplaced { topic });
+        }
+    }
+
+    /// The topics whose routes the group needs.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Topic> {
+        self.subscriptions.keys()
+    }
+
+    /// Every broker will hear of our subscriptions at this revision; a pull waits until its broker has.
+    pub(crate) const fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+        if self.introduced > revision {
+            self.introduced = revision;
+        }
+    }
+
+    /// The group's part of a heartbeat.
+    pub(crate) fn consumer_data(&self) -> ConsumerData {
+        ConsumerData {
+            group: self.name.clone(),
+            consume_type: Some(ConsumeType::Passively),
+            message_model: Some(MessageModel::Clustering),
+            consume_from_where: Some(match self.config.start_at {
+                StartAt::Latest => ConsumeFrom::Last,
+                StartAt::Earliest => ConsumeFrom::First,
+                StartAt::Time(_) => ConsumeFrom::Timestamp,
+            }),
+            subscriptions: self.subscriptions.values().map(Subscribed::data).collect(),
+            unit_mode: false,
+        }
+    }
+
+    /// What we want or own of a topic has changed: brokers must hear of it before the next pull.
+    pub(super) fn raise_version(&mut self, cx: &mut Cx<'_>, topic: &Topic) {
+        if let Some(subscribed) = self.subscriptions.get_mut(topic) {
+            let next = subscribed.version.plus(Duration::from_millis(1));
+            subscribed.version = next.max(cx.wall);
+            self.revision = u64::MAX;
+            cx.wishes.push_back(Wish::Subscriptions(self.key));
+        }
+    }
+}
+
+impl Subscribed {
+    /// A share is taken; true for the first one.
+    pub(super) const fn first_share(&mut self) -> bool {
+        !mem::replace(&mut self.shared, true)
+    }
+
+    pub(super) fn data(&self) -> SubscriptionData {
+        SubscriptionData {
+            topic: self.subscription.topic.clone(),
+            expression: self.subscription.expression.clone(),
+            expression_type: Some(self.subscription.kind.as_str().into()),
+            tags: self.subscription.tags.clone(),
+            codes: self.subscription.codes.clone(),
+            sub_version: self.version,
+            class_filter_mode: false,
+        }
+    }
+}
