@@ -14,6 +14,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
@@ -26,7 +27,10 @@ use crate::time::{Instant, WallTime};
 const MAGIC: &[u8; 6] = b"RMQREC";
 
 /// The version of the format this build writes, and the only one it reads.
-pub const VERSION: u16 = 1;
+///
+/// It rises whenever something that is written down gets another shape: a setting more in a configuration, another
+/// event or action. The content names no fields, so what another vocabulary wrote would be read as something else.
+pub const VERSION: u16 = 2;
 
 /// How a run began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,6 +87,12 @@ fn encode(content: &impl Serialize) -> Vec<u8> {
     postcard::to_allocvec(content).expect("postcard can write every type of the vocabulary")
 }
 
+/// Nothing may be left over: a value that ends early was written as something else.
+fn decode<T: DeserializeOwned>(content: &[u8]) -> Option<T> {
+    let (value, left) = postcard::take_from_bytes(content).ok()?;
+    left.is_empty().then_some(value)
+}
+
 /// One record.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -111,8 +121,10 @@ pub enum RecordingError {
     /// It does not begin like one.
     #[error("not a recording")]
     NotARecording,
-    /// It was written by another version.
-    #[error("recording version {0} is not the version {VERSION} that this build reads")]
+    /// It was written by a build with another vocabulary. Such a build can still replay it.
+    #[error(
+        "recording of version {0}, and this build reads version {VERSION} only: replay it with the build that wrote it"
+    )]
     Version(u16),
     /// A record does not make sense.
     #[error("the record at byte {at} is damaged")]
@@ -143,9 +155,9 @@ impl Recording {
                 at: bytes.len() - rest.len(),
             };
             match (kind, &start) {
-                (0, None) => start = Some(postcard::from_bytes(content).map_err(|_| damaged)?),
+                (0, None) => start = Some(decode(content).ok_or(damaged)?),
                 (1, Some(_)) => {
-                    let (now, event) = postcard::from_bytes(content).map_err(|_| damaged)?;
+                    let (now, event) = decode(content).ok_or(damaged)?;
                     records.push(Record::Event(now, event));
                 }
                 (2, Some(_)) => records.push(Record::Action(content.to_vec())),
@@ -251,6 +263,7 @@ pub enum ReplayError {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
     use alloc::sync::Arc;
     use alloc::vec;
 
@@ -350,12 +363,44 @@ mod tests {
         assert_eq!(cut.records.len() + 1, whole.records.len());
         assert!(cut.cut_off > 0);
         assert_eq!(Recording::parse(b"RMQ"), Err(RecordingError::NotARecording));
-        assert_eq!(
-            Recording::parse(b"RMQREC\x00\x09"),
-            Err(RecordingError::Version(9))
-        );
         let mut damaged = bytes;
         damaged[8] = 9;
         assert_eq!(Recording::parse(&damaged), Err(RecordingError::Damaged { at: 8 }));
+    }
+
+    #[test]
+    fn a_record_that_holds_more_than_its_value_is_damaged() {
+        let whole = recorded();
+        let mut bytes = whole.clone();
+        append(&mut bytes, Kind::Event, &(Instant::ZERO, Event::Wakeup, 7_u8));
+        assert_eq!(
+            Recording::parse(&bytes),
+            Err(RecordingError::Damaged { at: whole.len() })
+        );
+    }
+
+    #[test]
+    fn a_recording_of_another_version_is_refused_with_one_error_that_says_what_to_do() {
+        let mut old = recorded();
+        for version in [0, 1, VERSION + 1] {
+            old[6..8].copy_from_slice(&u16::to_be_bytes(version));
+            assert_eq!(Recording::parse(&old), Err(RecordingError::Version(version)));
+        }
+        assert_eq!(
+            format!("{}", RecordingError::Version(1)),
+            "recording of version 1, and this build reads version 2 only: replay it with the build that wrote it"
+        );
+    }
+
+    /// A setting more or less changes these lengths, and then [`VERSION`] must rise, unless it has since the last
+    /// release.
+    #[test]
+    fn another_vocabulary_is_another_version() {
+        let client = ClientConfig::new("c1".into(), vec!["127.0.0.1:9876".parse().unwrap()]);
+        let group = GroupConfig::new("g".into());
+        assert_eq!(
+            (VERSION, encode(&client).len(), encode(&group).len()),
+            (2, 56, 83)
+        );
     }
 }

@@ -296,4 +296,7 @@ pub struct Counters {
     pub late_reports: u64,
     /// Times `now` went backwards.
     pub clock_went_back: u64,
+    /// Events that left work for the next one because it did not come to an end. More than none is a defect of
+    /// this crate, which is then slow instead of hanging.
+    pub unsettled_events: u64,
 }

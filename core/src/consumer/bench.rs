@@ -33,6 +33,7 @@ impl Bench {
                 stale_answers: 0,
                 late_reports: 0,
                 clock_went_back: 0,
+                unsettled_events: 0,
             },
             out: Outbox::new(),
             rng: Rng::new(Seed(7)),

@@ -47,6 +47,7 @@ use notices::Notices;
 use peers::Peers;
 use routes::Routes;
 pub use wakeup::{WakeReason, Wakeup};
+use wishes::GRANTS_MAX;
 
 /// A push consumer's client instance as a pure state machine.
 ///
@@ -80,6 +81,8 @@ struct Ground {
     out: Outbox<Action>,
     rng: Rng,
     wishes: VecDeque<Wish>,
+    /// How many of them the event under way may still have granted.
+    grants_left: u32,
     counters: Counters,
 }
 
@@ -107,6 +110,7 @@ impl ConsumerState {
                 out: Outbox::new(),
                 rng: Rng::new(seed),
                 wishes: VecDeque::new(),
+                grants_left: GRANTS_MAX,
                 counters: Counters::default(),
             },
             rpc: Rpc::new(&config),
@@ -128,6 +132,7 @@ impl ConsumerState {
         if self.life == Life::Closed {
             return;
         }
+        self.ground.grants_left = GRANTS_MAX;
         match event {
             Event::Wakeup => self.expire(),
             Event::Net(event) => self.on_net(event),
@@ -136,6 +141,8 @@ impl ConsumerState {
             Event::Store(_) => self.ground.counters.stale_answers += 1,
         }
         self.settle();
+        let is_settled = self.note_settled();
+        debug_assert!(is_settled, "wishes that never end");
     }
 
     /// The only way out: the oldest action not taken yet.

@@ -16,19 +16,37 @@ use crate::wire::frame::FrameError;
 use crate::wire::request::encode_request;
 use crate::wire::request::heartbeat::HeartbeatRequest;
 
+/// Wishes granted within one event, at most. The largest legal number is a few for each queue of a client, when its
+/// only broker comes or goes.
+pub(super) const GRANTS_MAX: u32 = 100_000;
+
 impl ConsumerState {
     /// Grants wishes until there is none. Bounded: a wish is a step of a protocol that waits for an
-    /// answer, or an edge.
+    /// answer, or an edge. Should that be wrong, what is left waits for the next event: a process that is
+    /// busy can be looked into and shut down, one that hangs cannot.
     pub(super) fn settle(&mut self) {
         loop {
             while let Some(signal) = self.rpc.pop_signal() {
                 self.on_signal(signal);
             }
-            let Some(wish) = self.ground.wishes.pop_front() else {
+            if self.ground.wishes.is_empty() {
+                break;
+            }
+            let Some(left) = self.ground.grants_left.checked_sub(1) else {
                 break;
             };
-            self.grant(wish);
+            self.ground.grants_left = left;
+            if let Some(wish) = self.ground.wishes.pop_front() {
+                self.grant(wish);
+            }
         }
+    }
+
+    /// Whether nobody wishes anything any more; counts the event if somebody does.
+    pub(super) fn note_settled(&mut self) -> bool {
+        let is_settled = self.ground.wishes.is_empty();
+        self.ground.counters.unsettled_events += u64::from(!is_settled);
+        is_settled
     }
 
     fn grant(&mut self, wish: Wish) {
@@ -178,5 +196,62 @@ impl ConsumerState {
                 visit(group, &mut cx, Peers::of(&self.routes, &self.beats));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::config::ClientConfig;
+    use crate::event::Event;
+    use crate::ids::GroupKey;
+    use crate::step::Seed;
+    use crate::time::WallTime;
+
+    /// A wish that changes nothing: the group is not there.
+    const WISH: Wish = Wish::Room(GroupKey {
+        slot: 7,
+        generation: 1,
+    });
+
+    fn wishing(wishes: u32) -> ConsumerState {
+        let config = ClientConfig::new("c1".into(), vec!["127.0.0.1:9876".parse().unwrap()]);
+        let wall = WallTime::from_unix_millis(1);
+        let mut machine = ConsumerState::new(config, Seed(7), Instant::ZERO, wall).unwrap();
+        machine.ground.wishes.extend((0..wishes).map(|_| WISH));
+        machine
+    }
+
+    #[test]
+    fn wishes_beyond_the_limit_wait_for_the_next_event_and_are_counted() {
+        let mut machine = wishing(5);
+        machine.ground.grants_left = 3;
+        machine.settle();
+        assert_eq!(machine.ground.wishes.len(), 2);
+        assert!(!machine.note_settled());
+        assert_eq!(machine.status().counters.unsettled_events, 1);
+
+        machine.handle(Instant::from_millis(1), Event::Wakeup);
+        assert!(machine.ground.wishes.is_empty());
+        assert_eq!(machine.status().counters.unsettled_events, 1);
+    }
+
+    #[test]
+    fn as_many_wishes_as_are_granted_are_no_defect() {
+        let mut machine = wishing(GRANTS_MAX);
+        machine.handle(Instant::ZERO, Event::Wakeup);
+        assert_eq!(machine.status().counters.unsettled_events, 0);
+    }
+
+    /// Tests find the defect; a release goes on with it.
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "wishes that never end"))]
+    fn an_event_whose_wishes_do_not_end_ends_all_the_same() {
+        let mut machine = wishing(GRANTS_MAX + 2);
+        machine.handle(Instant::ZERO, Event::Wakeup);
+        assert_eq!(machine.ground.wishes.len(), 2);
+        assert_eq!(machine.status().counters.unsettled_events, 1);
     }
 }
