@@ -9,13 +9,15 @@
 //= rocketmq: RemotingCommand, RemotingSerializable, RocketMQSerializable
 
 mod binary;
+mod error;
 mod ext;
 mod header;
 mod json;
 mod writer;
 
+pub use error::HeaderError;
 pub use ext::{EXT_FIELDS_MAX, ExtFields, FieldError, FieldFault};
-pub use header::{FLAG_ONEWAY, FLAG_RESPONSE, Header, HeaderError, Language, VERSION};
+pub use header::{FLAG_ONEWAY, FLAG_RESPONSE, Header, Language, VERSION};
 pub use writer::{Command, ExtWriter, WriteExt};
 
 use super::frame::{Frame, HeaderForm};

@@ -11,8 +11,9 @@
 use alloc::borrow::Cow;
 use alloc::string::String;
 
+use super::error::HeaderError;
 use super::ext::ExtFields;
-use super::header::{Header, HeaderError, Language};
+use super::header::{Header, Language};
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Header<'_>, HeaderError> {
     let mut cursor = Cursor { bytes, at: 0 };

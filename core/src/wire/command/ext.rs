@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use smallvec::SmallVec;
 
-use super::header::HeaderError;
+use super::error::HeaderError;
 use super::writer::{ExtWriter, WriteExt};
 
 /// How many ext fields a header may have. The largest known request has about 20.

@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::super::fastjson::{Reader, Scalar, Token};
+use super::error::HeaderError;
 use super::ext::ExtFields;
-use super::header::{Header, HeaderError, Language};
+use super::header::{Header, Language};
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Header<'_>, HeaderError> {
     let Ok(text) = core::str::from_utf8(bytes) else {
