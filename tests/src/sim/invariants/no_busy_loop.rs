@@ -1,8 +1,8 @@
 //! No wake-up without progress, and nothing is asked for over and over.
 //!
-//! Source: style "The machine": after a wake-up at `t` the next one lies behind `t`; P9 for the pace of pulls that
-//! fail. Per virtual second a member may be woken in vain, ask the same of a queue, ask other things and dial a
-//! node only so often.
+//! Source: style "The machine": after a wake-up at `t` the next one lies behind `t`, and what the parts wish of each
+//! other comes to an end within the event; P9 for the pace of pulls that fail. Per virtual second a member may be
+//! woken in vain, ask the same of a queue, ask other things and dial a node only so often.
 //!
 //! Legal all the same: as many pulls as there are messages to fetch, since each asks for another offset; and a
 //! Java-like member that looks at a full cache every 50 ms, dials without any pause, and asks a slave again at once that
@@ -165,13 +165,27 @@ impl Invariant for NoBusyLoop {
             _ => Ok(()),
         }
     }
+
+    fn at_rest(&mut self, _: Instant, view: &dyn View) -> Result<(), Broken> {
+        for life in view.alive() {
+            let unsettled = view
+                .status(*life)
+                .map_or(0, |status| status.counters.unsettled_events);
+            if unsettled > 0 {
+                return Err(Broken(format!(
+                    "{life:?} did not come to an end with {unsettled} events"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use rocketmq_consumer_core::ids::ConnId;
 
-    use super::super::bench::Bench;
+    use super::super::bench::{Bench, status};
     use super::*;
 
     fn bench() -> Bench<NoBusyLoop> {
@@ -227,6 +241,22 @@ mod tests {
             beats.heartbeat().legal();
         }
         beats.heartbeat().breaks("251th time");
+    }
+
+    #[test]
+    fn every_event_comes_to_an_end() {
+        for (unsettled, legal) in [(0, true), (1, false)] {
+            let mut bench = bench();
+            let mut status = status(&bench.world);
+            status.counters.unsettled_events = unsettled;
+            bench.world.status = Some(status);
+            bench.rest();
+            if legal {
+                bench.legal();
+            } else {
+                bench.breaks("did not come to an end");
+            }
+        }
     }
 
     #[test]
