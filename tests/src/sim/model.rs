@@ -431,37 +431,29 @@ impl RefConsumer {
         })
     }
 
-    /// A copy of a message is to be stored in place of its send back.
+    /// A copy of a message is to be stored in place of its send back. Several that have failed may be copies of one
+    /// themselves; which of them is meant is not to be seen.
     fn asked_copy(&mut self, at: Instant, life: Life, origin: u32, view: &dyn View) -> Option<Question> {
         let at = (!self.connected).then_some(at);
-        let questions = &self.questions;
-        for (queue, tenure) in self.tenures.of_life_mut(life) {
-            let epoch = tenure.epoch;
-            // Several stored messages may be copies of one, and may fail together.
-            let is_asked = |offset: QueueOffset| {
-                let mut open = questions.of_life(life);
-                open.any(|question| match *question {
-                    Question::Back {
-                        queue: of,
-                        epoch: e,
-                        offset: at,
-                        ..
-                    } => (of, e, at) == (queue, epoch, offset),
-                    _ => false,
-                })
-            };
-            let failing = tenure.data.unfinished.iter().find(|(offset, slot)| {
-                slot.state == State::Failing
-                    && view.origin(queue, **offset) == Some(origin)
-                    && !is_asked(**offset)
+        let mut candidates = Vec::new();
+        for (queue, tenure) in self.tenures.of_life(life) {
+            let failing = tenure.data.unfinished.iter().filter(|(offset, slot)| {
+                slot.state == State::Failing && view.origin(queue, **offset) == Some(origin)
             });
-            if let Some(offset) = failing.map(|(offset, _)| *offset) {
-                return Some(Question::Back {
-                    queue,
-                    epoch: tenure.epoch,
-                    offset,
-                    at,
-                });
+            candidates.extend(failing.map(|(offset, _)| (queue, tenure.epoch, *offset)));
+        }
+        if let [(queue, epoch, offset)] = *candidates {
+            return Some(Question::Back {
+                queue,
+                epoch,
+                offset,
+                at,
+            });
+        }
+        for (queue, epoch, offset) in candidates {
+            let mut tenures = self.tenures.of(life, queue).iter_mut();
+            if let Some(tenure) = tenures.find(|tenure| tenure.epoch == epoch) {
+                tenure.data.set(offset, State::Unsure);
             }
         }
         None

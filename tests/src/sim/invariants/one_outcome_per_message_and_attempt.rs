@@ -8,7 +8,8 @@
 //!
 //! Legal all the same: the same message in another ownership, or from the retry topic (that is another copy);
 //! a second send back, or a copy, once the first one was refused; and a delivery again here, counted as one more
-//! attempt, when sending back has failed or its answer was lost.
+//! attempt, when sending back has failed or its answer was lost. And a Java-like member that reads again because a
+//! slave that is behind has sent it back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -73,6 +74,7 @@ impl OneOutcomePerMessageAndAttempt {
         else {
             return Ok(());
         };
+        let is_ours = self.tenures.is_ours(life);
         let Some(tenure) = self.tenures.newest(life, queue) else {
             return Ok(());
         };
@@ -86,7 +88,7 @@ impl OneOutcomePerMessageAndAttempt {
                 None => attempt == 0,
                 Some((State::Unbegun, tried)) => attempt == tried,
                 Some((State::Failed | State::Asked, tried)) => attempt == tried + 1,
-                Some((State::Out | State::Done | State::TakenBack, _)) => false,
+                Some((State::Out | State::Done | State::TakenBack, _)) => !is_ours,
             };
             if !is_right {
                 return Err(Broken(format!(

@@ -11,7 +11,7 @@ pub(super) enum State {
     Waiting,
     Out,
     Failing,
-    /// Sent back and accepted, but so late that the machine may have given up.
+    /// Sent back and accepted, but so late that the machine may have given up; or it may be another one that was.
     Unsure,
 }
 
