@@ -135,59 +135,54 @@ impl OneOutcomePerMessageAndAttempt {
         else {
             return Ok(());
         };
+        if !matches!(ask, Ask::SendBack { .. } | Ask::Copy { .. }) {
+            return Ok(());
+        }
         let of_life = self.tenures.of_life(life).map(|(queue, _)| queue);
         let at_home: Vec<QueueNo> = of_life
             .filter(|queue| self.tenures.is_home(node, *queue, view))
             .collect();
         let at = (!self.backs.may_have_waited(life, conn)).then_some(at);
-        let mut wrong = None;
-        for (queue, tenure) in self.tenures.of_life_mut(life) {
-            let Account { messages, by_place } = &mut tenure.data;
-            // Several stored messages may be copies of one: the one that failed is meant.
-            let offsets: Vec<QueueOffset> = match ask {
-                Ask::SendBack { physical, .. } if at_home.contains(&queue) => {
-                    by_place.get(&physical).copied().into_iter().collect()
+        let mut named = Vec::new();
+        for (queue, tenure) in self.tenures.of_life(life) {
+            let Account { messages, by_place } = &tenure.data;
+            let is_meant = |offset: &QueueOffset| match ask {
+                Ask::SendBack { physical, .. } => {
+                    at_home.contains(&queue) && by_place.get(&physical) == Some(offset)
                 }
-                Ask::Copy { origin, .. } => {
-                    let copied = messages.keys().copied();
-                    copied
-                        .filter(|offset| view.origin(queue, *offset) == Some(origin))
-                        .collect()
-                }
-                _ => Vec::new(),
+                Ask::Copy { origin, .. } => view.origin(queue, *offset) == Some(origin),
+                _ => false,
             };
-            for offset in offsets {
-                let Some((state, _)) = messages.get_mut(&offset) else {
-                    continue;
-                };
-                match *state {
-                    // Past its deadline it is sent back although its handler has not ended.
-                    State::Out | State::Failed => {
-                        *state = State::Asked;
-                        let epoch = tenure.epoch;
-                        let back = Back {
-                            queue,
-                            epoch,
-                            offset,
-                            at,
-                        };
-                        self.backs.asked(life, conn, opaque, back);
-                        return Ok(());
-                    }
-                    State::Done | State::TakenBack | State::Unbegun | State::Asked => {
-                        wrong = Some((queue, offset, *state));
-                    }
-                }
-            }
+            let meant = messages.iter().filter(|(offset, _)| is_meant(offset));
+            named.extend(meant.map(|(offset, (state, _))| (queue, tenure.epoch, *offset, *state)));
         }
-        match wrong {
-            Some((queue, offset, state)) => {
-                let queue = view.queue(queue);
+        // Past its deadline it is sent back although its handler has not ended.
+        let may_be = |state| matches!(state, State::Out | State::Failed);
+        let candidates: Vec<_> = named.iter().filter(|(.., state)| may_be(*state)).collect();
+        match (candidates.as_slice(), named.first()) {
+            (&[&(queue, epoch, offset, _)], _) => {
+                let mut tenures = self.tenures.of(life, queue).iter_mut();
+                let tenure = tenures.find(|tenure| tenure.epoch == epoch);
+                if let Some((state, _)) = tenure.and_then(|tenure| tenure.data.messages.get_mut(&offset)) {
+                    *state = State::Asked;
+                }
+                let back = Back {
+                    queue,
+                    epoch,
+                    offset,
+                    at,
+                };
+                self.backs.asked(life, conn, opaque, back);
+                Ok(())
+            }
+            ([], Some((queue, _, offset, state))) => {
+                let queue = view.queue(*queue);
                 Err(Broken(format!(
                     "{life:?} puts back {offset} of {queue}, which is {state:?}: {ask:?}"
                 )))
             }
-            None => Ok(()),
+            // Several stored messages may be copies of one, and fail together: which one is meant is not to be seen.
+            _ => Ok(()),
         }
     }
 
