@@ -204,7 +204,7 @@ impl Painter {
                 }
             }
         }
-        if mixed && self.dice.chance(60) {
+        if mixed && self.dice.chance(92) {
             // A slave whose master is back says "again, at once, from the master", and a Java client that has not
             // heard of the master's return asks the slave again, a few hundred times a second for up to 30 s.
             // That is so in life, and too dear for every world.
@@ -241,10 +241,12 @@ impl Painter {
                 // A Java client has no deadline for its listeners but one of 15 minutes.
                 self.javas.push(index);
             }
+            let mut client = ClientConfig::new(id.as_str().into(), servers);
+            client.set_route_retry(self.dice.time(secs(1)..secs(6)));
             let member = MemberPlan {
                 kind: if is_java { Kind::Java } else { Kind::Ours },
                 host: None,
-                client: ClientConfig::new(id.as_str().into(), servers),
+                client,
                 group,
                 habits,
                 begins,
@@ -373,10 +375,11 @@ impl Painter {
     // ---- messages -------------------------------------------------------------------------------
 
     fn draw_messages(&mut self) {
-        let total = if self.dice.chance(37) {
-            self.dice.number(40..400)
+        // Some are lost before they are stored: their broker is down.
+        let total = if self.dice.chance(41) {
+            self.dice.number(40..300)
         } else {
-            self.dice.number(520..580)
+            self.dice.number(660..720)
         };
         let mut left = total;
         while left > 0 {
@@ -571,8 +574,8 @@ impl Painter {
             Trouble::Permissions => {
                 let topic = self.dice.pick(&self.cluster.topics).name.clone();
                 let lasts = self.dice.time(secs(1)..secs(60));
-                let perm = *self.dice.pick(&[0, 2, 2, 4]);
-                self.add(at, Fault::Permission(topic.clone(), broker.clone(), perm));
+                // Whether it may be written is nothing to a consumer.
+                self.add(at, Fault::Permission(topic.clone(), broker.clone(), 2));
                 self.add(at + lasts, Fault::Permission(topic, broker, 6));
             }
             Trouble::Joining => {

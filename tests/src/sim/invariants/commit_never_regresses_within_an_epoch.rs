@@ -35,14 +35,15 @@ impl CommitNeverRegresses {
             return Ok(());
         }
         let tenures = self.tenures.of(life, queue);
-        // The newest that may have sent it has: it is the one to be measured by it from now on.
-        let sender = tenures
-            .iter_mut()
-            .rev()
-            .find(|tenure| tenure.data <= Some(offset));
-        if let Some(sender) = sender {
-            sender.data = Some(offset);
-            return Ok(());
+        let mut senders = tenures.iter_mut().filter(|tenure| tenure.data <= Some(offset));
+        match (senders.next(), senders.next()) {
+            (Some(sender), None) => {
+                sender.data = Some(offset);
+                return Ok(());
+            }
+            // One is being given back while its queue is owned again: which of them has sent it is not to be seen.
+            (Some(_), Some(_)) => return Ok(()),
+            (None, _) => {}
         }
         match tenures.last() {
             Some(last) => Err(Broken(format!(
