@@ -29,7 +29,9 @@ impl<P: Clone> Rpc<P> {
             return self.dismiss_if_idle(cx, slot);
         }
         let link = self.link(slot);
-        if link.phase != LinkPhase::Up || link.silent_since.is_some() {
+        // A suspicion that has been refuted since, but not judged yet, must not hide this one.
+        let is_suspect = |since| link.nothing_whole_since(since).is_some();
+        if link.phase != LinkPhase::Up || link.silent_since.is_some_and(is_suspect) {
             return;
         }
         // A byte of the very event that made us send it came before it: most pulls go out like that.

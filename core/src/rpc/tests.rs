@@ -818,6 +818,27 @@ fn a_link_is_closed_when_a_request_is_late_and_nothing_came_for_10_s() {
     }
 }
 
+/// A first request is late, then something comes, and before that suspicion is judged a second request is late to
+/// which nothing comes.
+#[test]
+fn a_suspicion_that_was_refuted_does_not_hide_the_next_one() {
+    const WHOLE: &[u8] = b"\0\0\0\x25\0\0\0\x21{\"code\":0,\"opaque\":9999,\"flag\":1}";
+    let mut t = Bench::new().up();
+    t.at(1_000);
+    t.request(A, 1, 4_000);
+    t.wake(4_000);
+    t.at(5_000);
+    t.receive(A, WHOLE);
+    t.at(7_000);
+    t.request(A, 2, 10_000);
+    t.words();
+    for (ms, closes) in [(10_000, false), (11_000, false), (16_999, false), (17_000, true)] {
+        t.wake(ms);
+        let is_closed = t.words().iter().any(|word| word == "down: Silent, 1 in a row");
+        assert_eq!(is_closed, closes, "at {ms}");
+    }
+}
+
 #[test]
 fn a_request_written_as_the_link_came_up_can_find_it_silent() {
     let mut t = Bench::new();
