@@ -190,7 +190,7 @@ impl Painter {
 
     fn draw_members(&mut self) {
         let groups = if self.dice.chance(15) { 2 } else { 1 };
-        let members = *self.dice.pick(&[2, 2, 2, 3, 3, 3, 3, 3, 4, 5]);
+        let members = *self.dice.pick(&[2, 2, 2, 2, 3, 3, 3, 3, 3, 4]);
         let settings: Vec<GroupConfig> = (0..groups).map(|group| self.draw_group(group)).collect();
         let equal_ids = members > groups + 1 && self.dice.chance(4) && self.troubles.has(Trouble::Twins);
         let different =
@@ -771,7 +771,7 @@ fn draw_cluster(dice: &mut Dice) -> ClusterConfig {
         }
     }
     let topics = 1 + u64::from(dice.chance(30));
-    let total = *dice.pick(&[2, 4, 6, 7, 7, 8, 8, 9, 13]);
+    let total = *dice.pick(&[2, 4, 6, 7, 7, 8, 8, 9, 10]);
     for number in 0..topics {
         let each = (total / topics / brokers as u64).max(1);
         let queues = u32::try_from(each + dice.number(0..2)).unwrap_or(4);
