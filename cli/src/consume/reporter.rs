@@ -80,8 +80,10 @@ impl Reporter {
             return;
         }
         self.missed += count;
-        let text = format_args!("{count} notices came too fast to be passed on");
-        self.talk.say(Level::Warn, text);
+        self.talk.say(
+            Level::Warn,
+            format_args!("{count} notices came too fast to be passed on"),
+        );
         if let Some(unix_ms) = unix_ms {
             self.talk.json(&EventLine::missed(count, unix_ms));
         }
