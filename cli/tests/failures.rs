@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use outage_tools::{Answer, Member, Running, Sighting, now, wait_for};
 use rocketmq_consumer_testing::rocketmq::{Cluster, Producer, Version};
-use rocketmq_consumer_tokio::NoticeKind;
+use rocketmq_consumer_tokio::{NoticeKind, SendBackFallback};
 use support::{run, side_by_side};
 
 /// Long enough for every retry of these tests on a busy machine.
@@ -212,7 +212,7 @@ impl Bench {
         let member = Member::start(
             self.cluster.name_server(),
             TOPIC,
-            |builder| builder,
+            |builder| builder.send_back_fallback(SendBackFallback::Local),
             |seen| {
                 if seen.body == "10:" && seen.reconsume_times == 0 {
                     Answer::Retry

@@ -61,8 +61,8 @@ pub use stream::{Delivery, DeliveryStream};
 pub use rocketmq_consumer_core::action::{CallAnswer, CallError, RefusalReason, ShutdownReport};
 pub use rocketmq_consumer_core::allocate::{AllocateStrategy, ListedQueue, Otherwise, RoomRule};
 pub use rocketmq_consumer_core::config::{
-    ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, StartAt,
-    UndecodablePolicy,
+    ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, SendBackFallback,
+    StartAt, UndecodablePolicy,
 };
 pub use rocketmq_consumer_core::event::Target;
 pub use rocketmq_consumer_core::ids::{

@@ -376,7 +376,7 @@ impl Painter {
 
     fn draw_messages(&mut self) {
         // Some are lost before they are stored: their broker is down.
-        let total = if self.dice.chance(41) {
+        let total = if self.dice.chance(35) {
             self.dice.number(40..300)
         } else {
             self.dice.number(660..720)
