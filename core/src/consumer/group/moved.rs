@@ -10,7 +10,7 @@
 use crate::consumer::cx::{Cx, QuestionBody};
 use crate::consumer::peers::Peers;
 use crate::ids::{QueueKey, QueueOffset};
-use crate::notice::{NoticeKind, OffsetTrouble};
+use crate::notice::OffsetTrouble;
 use crate::status::HoldReason;
 use crate::wire::request::offsets::{Boundary, MaxOffsetRequest, MinOffsetRequest, SearchOffsetRequest};
 use crate::wire::request::pull::PullAnswer;
@@ -76,14 +76,7 @@ impl Group {
         let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
-        let kind = NoticeKind::OffsetIllegal {
-            queue: queue.name.clone(),
-            requested: claim.asked,
-            min: claim.min,
-            max: claim.max,
-            to: claim.asked,
-            why,
-        };
+        let kind = claim.illegal(queue.name.clone(), claim.asked, why);
         let Some(tenure) = queue.tenure_mut() else { return };
         if tenure.asked_master {
             tenure.pull.doubt();
@@ -104,14 +97,7 @@ impl Group {
         let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
-        let kind = NoticeKind::OffsetIllegal {
-            queue: queue.name.clone(),
-            requested: claim.asked,
-            min: claim.min,
-            max: claim.max,
-            to,
-            why: OffsetTrouble::BelowMin,
-        };
+        let kind = claim.illegal(queue.name.clone(), to, OffsetTrouble::BelowMin);
         let Some(tenure) = queue.tenure_mut() else { return };
         tenure.window.advance_to(to);
         // Once is at once; a broker that says so of every offset does not set the pace.

@@ -76,6 +76,23 @@ pub(crate) enum Find {
 }
 
 impl Claim {
+    /// How it is told, if it is about an offset that the queue does not have.
+    pub(crate) const fn illegal(
+        &self,
+        queue: MessageQueue,
+        to: QueueOffset,
+        why: OffsetTrouble,
+    ) -> NoticeKind {
+        NoticeKind::OffsetIllegal {
+            queue,
+            requested: self.asked,
+            min: self.min,
+            max: self.max,
+            to,
+            why,
+        }
+    }
+
     pub(crate) const fn of(asked: QueueOffset, answer: &PullAnswer) -> Self {
         Self {
             asked,
@@ -173,17 +190,13 @@ impl Moved {
     }
 
     pub(crate) fn notice(&self, queue: MessageQueue, to: QueueOffset) -> NoticeKind {
-        let Claim { asked, min, max, .. } = self.claim;
         match self.trouble {
-            None => NoticeKind::OffsetReset { queue, asked, to },
-            Some(why) => NoticeKind::OffsetIllegal {
+            None => NoticeKind::OffsetReset {
                 queue,
-                requested: asked,
-                min,
-                max,
+                asked: self.claim.asked,
                 to,
-                why,
             },
+            Some(why) => self.claim.illegal(queue, to, why),
         }
     }
 }
