@@ -381,6 +381,9 @@ settings! {
     send_back_retries / set_send_back_retries: u32 = 2;
     /// What follows when a send back is refused for good. Default: a copy is produced.
     send_back_fallback / set_send_back_fallback: SendBackFallback = SendBackFallback::Produce;
+    /// How long a queue that is consumed in order rests after [`OrderlyOutcome::Suspend`](
+    /// crate::message::OrderlyOutcome::Suspend) (`suspendCurrentQueueTimeMillis`). Default 1 s, 10 ms..=30 s.
+    suspend_time / set_suspend_time: Duration = secs(1);
     /// Pause before a message that could neither be sent back nor produced is delivered again here.
     /// Default 5 s.
     local_retry / set_local_retry: Duration = secs(5);
@@ -514,6 +517,7 @@ impl GroupConfig {
             ),
             ("allocate_timeout", self.allocate_timeout, millis(1), secs(3600)),
             ("takeover_delay", self.takeover_delay, Duration::ZERO, secs(60)),
+            ("suspend_time", self.suspend_time, millis(10), secs(30)),
             (
                 "delivery_deadline",
                 self.delivery_deadline,

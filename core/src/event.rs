@@ -15,7 +15,7 @@ use crate::ids::{
     AllocateId, BrokerName, CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset,
     StoreKey, Topic,
 };
-use crate::message::Outcome;
+use crate::message::{OrderlyOutcome, Outcome};
 use crate::time::WallTime;
 
 /// One thing that happened.
@@ -180,11 +180,15 @@ pub enum AppEvent {
     Pause {
         /// Which group.
         group: ConsumerGroup,
+        /// What of it.
+        scope: FlowScope,
     },
     /// Not supported yet: deliver again.
     Resume {
         /// Which group.
         group: ConsumerGroup,
+        /// What of it.
+        scope: FlowScope,
     },
     /// Not supported yet: go on from another offset.
     Seek {
@@ -206,6 +210,20 @@ pub enum AppEvent {
         /// Access key. The secret travels with the driver's signer, never through an event.
         access_key: Box<str>,
     },
+}
+
+/// What of a group a pause or a resume is about.
+///
+/// The three are switches of their own: a queue flows while neither it nor its topic nor the group is paused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum FlowScope {
+    /// All of it, queues that come later among it.
+    Group,
+    /// One topic.
+    Topic(Topic),
+    /// One queue, as long as the group runs: also when it goes and comes back.
+    Queue(Box<MessageQueue>),
 }
 
 /// Positions `start..end` within a batch.
@@ -246,6 +264,9 @@ pub enum Report {
 pub enum Verdict {
     /// The handler's answer. An error and a panic count as [`Outcome::Retry`].
     Handled(Outcome),
+    /// The answer of a handler that consumes in order. An error and a panic count as
+    /// [`OrderlyOutcome::Suspend`].
+    Ordered(OrderlyOutcome),
     /// The body could not be read: damaged.
     Undecodable,
     /// The body is packed in a way this build cannot open.

@@ -20,7 +20,7 @@ use bytes::Bytes;
 
 pub use batch::Batch;
 pub use delay_level::{DelayLevel, NoSuchLevel};
-pub use outcome::Outcome;
+pub use outcome::{OrderlyOutcome, Outcome};
 pub use owned::OwnedMessage;
 
 use crate::ids::{BrokerName, PhysicalOffset, QueueId, QueueOffset};

@@ -30,7 +30,7 @@ const MAGIC: &[u8; 6] = b"RMQREC";
 ///
 /// It rises whenever something that is written down gets another shape: a setting more in a configuration, another
 /// event or action. The content names no fields, so what another vocabulary wrote would be read as something else.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// How a run began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -388,7 +388,7 @@ mod tests {
         }
         assert_eq!(
             format!("{}", RecordingError::Version(1)),
-            "recording of version 1, and this build reads version 2 only: replay it with the build that wrote it"
+            "recording of version 1, and this build reads version 3 only: replay it with the build that wrote it"
         );
     }
 
@@ -400,7 +400,7 @@ mod tests {
         let group = GroupConfig::new("g".into());
         assert_eq!(
             (VERSION, encode(&client).len(), encode(&group).len()),
-            (2, 56, 83)
+            (3, 56, 85)
         );
     }
 }

@@ -83,8 +83,8 @@ impl ConsumerState {
             AppEvent::Call(call) => self.call(*call),
             AppEvent::Subscribe { group, .. } => self.not_yet(group, "subscribe"),
             AppEvent::Unsubscribe { group, .. } => self.not_yet(group, "unsubscribe"),
-            AppEvent::Pause { group } => self.not_yet(group, "pause"),
-            AppEvent::Resume { group } => self.not_yet(group, "resume"),
+            AppEvent::Pause { group, .. } => self.not_yet(group, "pause"),
+            AppEvent::Resume { group, .. } => self.not_yet(group, "resume"),
             AppEvent::Seek { group, .. } => self.not_yet(group, "seek"),
             AppEvent::Credentials { .. } => self.refuse(None, "credentials", RefusalReason::NotSupportedYet),
         }

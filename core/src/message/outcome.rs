@@ -31,6 +31,35 @@ impl Outcome {
     }
 }
 
+/// What became of a message that is consumed in order, as the application says.
+///
+/// It is another type than [`Outcome`], so that an answer which an ordered queue cannot follow cannot be written:
+/// there is no "send back" here, because what is sent back comes after its successors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum OrderlyOutcome {
+    /// It is finished; its successor is next.
+    Commit,
+    /// It is to come again, before anything behind it, after the group's
+    /// [`suspend_time`](crate::config::GroupConfig::set_suspend_time).
+    Suspend,
+    /// It is to come again, before anything behind it, after this time, but after 10 ms at the earliest and 30 s
+    /// at the latest, as in Java.
+    SuspendFor(Duration),
+}
+
+impl OrderlyOutcome {
+    /// What comes closest to it where messages are not consumed in order.
+    #[must_use]
+    pub const fn unordered(self) -> Outcome {
+        match self {
+            Self::Commit => Outcome::Done,
+            Self::Suspend => Outcome::Retry,
+            Self::SuspendFor(pause) => Outcome::RetryAfter(pause),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use rocketmq_consumer_core::event::{
-    AppEvent, Event, NetCause, NetEvent, Report, RunRange, StoreEvent, Verdict,
+    AppEvent, Event, FlowScope, NetCause, NetEvent, Report, RunRange, StoreEvent, Verdict,
 };
 use rocketmq_consumer_core::ids::{AllocateId, ConnId, ConsumeId, GroupKey, StoreKey, StoreKind};
 use rocketmq_consumer_core::message::Outcome;
@@ -303,7 +303,10 @@ fn wish(u: &mut Unstructured<'_>) -> Result<AppEvent> {
                 Err("no".into())
             },
         },
-        0 => AppEvent::Pause { group: group() },
+        0 => AppEvent::Pause {
+            group: group(),
+            scope: FlowScope::Group,
+        },
         1 => AppEvent::Unsubscribe {
             group: group(),
             topic: "T".into(),

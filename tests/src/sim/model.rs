@@ -31,7 +31,7 @@ use bytes::Bytes;
 use rocketmq_consumer_core::config::IllegalOffsetPolicy;
 use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::{ConsumeId, Epoch, MessageQueue, PhysicalOffset, QueueOffset};
-use rocketmq_consumer_core::message::{Batch, Outcome};
+use rocketmq_consumer_core::message::{Batch, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::RequestCode;
@@ -235,9 +235,9 @@ impl RefConsumer {
             return;
         }
         match verdict {
-            Verdict::Handled(Outcome::Done) => book.finish(offset),
+            Verdict::Handled(Outcome::Done) | Verdict::Ordered(OrderlyOutcome::Commit) => book.finish(offset),
             Verdict::NotStarted => book.set(offset, State::Waiting),
-            Verdict::Handled(_) => book.set(offset, State::Failing),
+            Verdict::Handled(_) | Verdict::Ordered(_) => book.set(offset, State::Failing),
             // What becomes of it is a matter of policy.
             Verdict::Undecodable | Verdict::Unsupported => book.gave_up = true,
         }

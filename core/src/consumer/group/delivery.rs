@@ -186,6 +186,7 @@ impl Group {
                 self.send_back(cx, key, seq, Delay::Level(u16::from(level)));
             }
             Verdict::Handled(Outcome::DeadLetter) => self.send_back(cx, key, seq, Delay::DeadLetter),
+            Verdict::Ordered(outcome) => self.settle(cx, reported, Verdict::Handled(outcome.unordered())),
             Verdict::NotStarted => tenure.window.ready_again(seq, false),
             Verdict::Undecodable => self.cannot_open(
                 cx,

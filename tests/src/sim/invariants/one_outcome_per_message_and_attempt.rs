@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::{Epoch, PhysicalOffset, QueueOffset};
-use rocketmq_consumer_core::message::Outcome;
+use rocketmq_consumer_core::message::{OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::time::Instant;
 
 use super::requests::Requests;
@@ -117,9 +117,11 @@ impl OneOutcomePerMessageAndAttempt {
             return;
         };
         *state = match verdict {
-            Verdict::Handled(Outcome::Done) => State::Done,
+            Verdict::Handled(Outcome::Done) | Verdict::Ordered(OrderlyOutcome::Commit) => State::Done,
             Verdict::NotStarted => State::Unbegun,
-            Verdict::Handled(_) | Verdict::Undecodable | Verdict::Unsupported => State::Failed,
+            Verdict::Handled(_) | Verdict::Ordered(_) | Verdict::Undecodable | Verdict::Unsupported => {
+                State::Failed
+            }
         };
     }
 
