@@ -42,6 +42,14 @@ impl Instant {
         self.0 / 1_000
     }
 
+    /// The first instant at or after this one that is a multiple of `grid`; what is due within one step of it is due
+    /// together. A grid of zero changes nothing.
+    #[must_use]
+    pub(crate) fn rounded_up(self, grid: Duration) -> Self {
+        let grid = u64::try_from(grid.as_micros()).unwrap_or(u64::MAX).max(1);
+        Self(self.0.div_ceil(grid).saturating_mul(grid))
+    }
+
     /// How long ago `earlier` was; zero when it lies in the future.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
@@ -146,6 +154,23 @@ mod tests {
             end.saturating_since(Instant::ZERO),
             Duration::from_micros(u64::MAX)
         );
+    }
+
+    #[test]
+    fn rounding_up_gathers_what_is_due_within_one_step() {
+        let grid = Duration::from_millis(20);
+        for (micros, rounded) in [
+            (0, 0),
+            (1, 20_000),
+            (20_000, 20_000),
+            (20_001, 40_000),
+            (u64::MAX, u64::MAX),
+        ] {
+            let rounded_up = Instant::from_micros(micros).rounded_up(grid);
+            assert_eq!(rounded_up, Instant::from_micros(rounded), "{micros}");
+        }
+        let odd = Instant::from_micros(7);
+        assert_eq!(odd.rounded_up(Duration::ZERO), odd);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::action::CallError;
 use crate::config::SendBackFallback;
@@ -33,6 +34,10 @@ use super::dispatch::retry_copy::{self, Plan};
 use super::dispatch::send_back::{AfterFailure, Due, SendBack, Stored};
 use super::queue::Queue;
 use super::queue::window::{Below, SlotState};
+
+/// Send backs that failed within this time of each other are tried again with one wake-up: hundreds fail one by one when
+/// a handler always fails and the broker is away.
+const TOGETHER: Duration = Duration::from_millis(20);
 
 impl Group {
     /// A message has failed: its broker is to take it back.
@@ -194,8 +199,8 @@ impl Group {
         let (AfterFailure::AskAgainIn(pause) | AfterFailure::DeliverAgainIn(pause)) = after else {
             return;
         };
-        cx.timers
-            .set(self.timer(GroupTimer::SendBack(id)), cx.now + pause);
+        let due = (cx.now + pause).rounded_up(TOGETHER);
+        cx.timers.set(self.timer(GroupTimer::SendBack(id)), due);
         if let (AfterFailure::DeliverAgainIn(_), Some(back)) = (after, self.send_backs.get(id).cloned()) {
             self.tell_retry(cx, &back, RetryPath::Local);
             if self.phase != GroupPhase::Running {
