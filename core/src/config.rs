@@ -80,6 +80,12 @@ const MIB: u64 = 1 << 20;
 /// How many handler calls of a group may run at once, whether set before the start or while it runs.
 pub const CONCURRENCY: RangeInclusive<u32> = 1..=1000;
 
+/// How long a queue that is consumed in order may rest after a failure. What a handler asks for beyond is cut.
+pub const SUSPEND_TIME: RangeInclusive<Duration> = millis(10)..=secs(30);
+
+/// As many retries as brokers can count: without end.
+const FOR_EVER: u32 = i32::MAX.unsigned_abs();
+
 settings! {
     /// One client instance: its identity, its name servers, and the clocks of everything its groups
     /// share.
@@ -300,13 +306,15 @@ pub enum ConsumeMode {
     /// Messages of a queue are handled side by side.
     #[default]
     Concurrently,
-    /// One after another under a broker lock. Not supported yet.
+    /// One after another: a queue is consumed under a lock of its broker, which no other member can have at the
+    /// same time, and what fails comes again before anything behind it. While all is well each message is delivered
+    /// once and in the order of the queue; after a member died its successor begins where it had committed.
     Orderly,
 }
 
 settings! {
     /// One consumer group of a client: what it reads, from where, and how much it may hold.
-    GroupConfig { group: ConsumerGroup, subscriptions: Vec<(Topic, String)> }
+    GroupConfig { group: ConsumerGroup, subscriptions: Vec<(Topic, String)>, max_reconsume: Option<u32> }
 
     /// Clustering (default) or broadcasting (`messageModel`).
     model / set_model: MessageModel = MessageModel::Clustering;
@@ -369,9 +377,6 @@ settings! {
     /// How long to wait before asking for the offset of a queue that another member may still hold.
     /// Default 500 ms; alone in the group there is no wait.
     takeover_delay / set_takeover_delay: Duration = millis(500);
-    /// Deliveries of one message before it becomes a dead letter (`maxReconsumeTimes`). Default 16
-    /// retries, 0..=16 or more if the broker's group says so.
-    max_reconsume / set_max_reconsume: u32 = 16;
     /// How long one delivery may take before its token is cancelled (`consumeTimeout`). Default 15 min.
     delivery_deadline / set_delivery_deadline: Duration = secs(15 * 60);
     /// How long a cancelled handler may still run before its future is dropped. Default 5 s.
@@ -384,6 +389,10 @@ settings! {
     /// How long a queue that is consumed in order rests after [`OrderlyOutcome::Suspend`](
     /// crate::message::OrderlyOutcome::Suspend) (`suspendCurrentQueueTimeMillis`). Default 1 s, 10 ms..=30 s.
     suspend_time / set_suspend_time: Duration = secs(1);
+    /// How long the running handler of a queue that is consumed in order and goes to another member may go on before
+    /// its token is cancelled. The lock is kept until the handler has ended, however long that takes: the next owner
+    /// must not overtake it. Default 30 s, 0..=1 h; Java waits 20 s and then unlocks all the same.
+    orderly_revoke_max / set_orderly_revoke_max: Duration = secs(30);
     /// Pause before a message that could neither be sent back nor produced is delivered again here.
     /// Default 5 s.
     local_retry / set_local_retry: Duration = secs(5);
@@ -410,7 +419,31 @@ impl GroupConfig {
     /// A group without subscriptions yet.
     #[must_use]
     pub fn new(group: ConsumerGroup) -> Self {
-        Self::with_defaults(group, Vec::new())
+        Self::with_defaults(group, Vec::new(), None)
+    }
+
+    /// How often a message is tried again before it becomes a dead letter (`maxReconsumeTimes`), 0..=2147483647.
+    /// Default: 16 times where messages are handled side by side, without end where they are consumed in order, for
+    /// what is buried there is missing in the order.
+    pub const fn set_max_reconsume(&mut self, times: u32) -> &mut Self {
+        self.max_reconsume = Some(times);
+        self
+    }
+
+    /// What [`Self::set_max_reconsume`] set, or the default of the mode.
+    #[must_use]
+    pub const fn max_reconsume(&self) -> u32 {
+        match (self.max_reconsume, self.mode) {
+            (Some(times), _) => times,
+            (None, ConsumeMode::Concurrently) => 16,
+            (None, ConsumeMode::Orderly) => FOR_EVER,
+        }
+    }
+
+    /// Whether queues are consumed in order.
+    #[must_use]
+    pub const fn is_orderly(&self) -> bool {
+        matches!(self.mode, ConsumeMode::Orderly)
     }
 
     /// The group's name.
@@ -449,12 +482,6 @@ impl GroupConfig {
         if self.model == MessageModel::Broadcasting {
             return Err(ConfigError::new("model", "broadcasting is not supported yet"));
         }
-        if self.mode == ConsumeMode::Orderly {
-            return Err(ConfigError::new(
-                "mode",
-                "orderly consumption is not supported yet",
-            ));
-        }
         self.strategy
             .check()
             .map_err(|why| ConfigError::new("strategy", why))?;
@@ -480,7 +507,7 @@ impl GroupConfig {
                 return Err(ConfigError::new(key, "must be above 0"));
             }
         }
-        check_range("max_reconsume", self.max_reconsume, 0, i32::MAX.unsigned_abs())?;
+        check_range("max_reconsume", self.max_reconsume(), 0, FOR_EVER)?;
         check_range("send_back_retries", self.send_back_retries, 0, 64)?;
         self.check_times()
     }
@@ -517,7 +544,18 @@ impl GroupConfig {
             ),
             ("allocate_timeout", self.allocate_timeout, millis(1), secs(3600)),
             ("takeover_delay", self.takeover_delay, Duration::ZERO, secs(60)),
-            ("suspend_time", self.suspend_time, millis(10), secs(30)),
+            (
+                "suspend_time",
+                self.suspend_time,
+                *SUSPEND_TIME.start(),
+                *SUSPEND_TIME.end(),
+            ),
+            (
+                "orderly_revoke_max",
+                self.orderly_revoke_max,
+                Duration::ZERO,
+                secs(3600),
+            ),
             (
                 "delivery_deadline",
                 self.delivery_deadline,
@@ -748,6 +786,8 @@ mod tests {
             set_delivery_deadline: [millis(1), secs(30 * 24 * 3600)], [ZERO, secs(30 * 24 * 3600 + 1)];
             set_cancel_grace: [millis(1), hour], [ZERO, more];
             set_local_retry: [millis(1), hour], [ZERO, more];
+            set_suspend_time: [millis(10), secs(30)], [millis(9), millis(30_001)];
+            set_orderly_revoke_max: [ZERO, hour], [more];
             set_send_back_retries: [0, 64], [65];
             set_stalled_after: [secs(1), secs(24 * 3600)], [millis(999), secs(24 * 3600 + 1)];
         }
@@ -763,12 +803,27 @@ mod tests {
             }),
             Some("strategy")
         );
-        assert_eq!(
-            group_key(|c| {
-                c.set_mode(ConsumeMode::Orderly);
-            }),
-            Some("mode")
-        );
+    }
+
+    #[test]
+    fn retries_end_unless_messages_are_consumed_in_order() {
+        for (mode, set, times) in [
+            (ConsumeMode::Concurrently, None, 16),
+            (ConsumeMode::Orderly, None, i32::MAX.unsigned_abs()),
+            (ConsumeMode::Concurrently, Some(3), 3),
+            (ConsumeMode::Orderly, Some(3), 3),
+        ] {
+            let mut config = group();
+            if let Some(times) = set {
+                config.set_max_reconsume(times);
+            }
+            config.set_mode(mode);
+            assert_eq!(
+                (config.max_reconsume(), config.check()),
+                (times, Ok(())),
+                "{mode:?} {set:?}"
+            );
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use serde::Serialize;
 
+use crate::event::Verdict;
 use crate::ids::{
     BrokerName, ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, PhysicalOffset, QueueOffset, Topic,
 };
@@ -341,6 +342,32 @@ pub enum NoticeKind {
         /// Outcomes that were given for them.
         outcomes: u32,
     },
+    /// The broker's lock on a queue that is consumed in order is ours no more: its messages are dropped, nothing of
+    /// it is committed, and the lock is asked for again.
+    LockLost {
+        /// The queue.
+        queue: MessageQueue,
+        /// How we know.
+        why: LockLoss,
+    },
+    /// The broker's lock on a queue of ours is not given to us: another member has it still, or died with it less
+    /// than a minute ago. It is asked for again every second.
+    LockRefused {
+        /// The queue.
+        queue: MessageQueue,
+        /// Since when.
+        since: Instant,
+    },
+    /// A handler that consumes in order answers as if it did not, or the other way round. It is taken for what comes
+    /// closest. Told once.
+    OutcomeOfOtherKind {
+        /// The queue.
+        queue: MessageQueue,
+        /// The message.
+        offset: QueueOffset,
+        /// What the handler said.
+        said: Verdict,
+    },
     /// A commit was not acknowledged; it is sent again.
     CommitFailed {
         /// The queue.
@@ -362,6 +389,16 @@ pub enum NoticeKind {
         /// The request code.
         code: i32,
     },
+}
+
+/// How we know that a lock is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub enum LockLoss {
+    /// The broker left the queue out of its answer: another member has it.
+    Refused,
+    /// The broker has not renewed it for 30 s; after 60 s it gives it to anybody.
+    Expired,
 }
 
 /// What is wrong with an offset.

@@ -167,6 +167,13 @@ pub struct QueueStatus {
     pub delivered: u32,
     /// Those of them that have failed and are being sent back or wait for that.
     pub retrying: u32,
+    /// How often its lowest unfinished message was delivered again here.
+    pub attempt: u32,
+    /// Until when it rests because its lowest unfinished message has failed; only where messages are consumed in
+    /// order.
+    pub suspended_until: Option<Instant>,
+    /// The broker's lock on it; only where messages are consumed in order.
+    pub lock: Option<LockStatus>,
     /// The lowest record that is held because it cannot be read. Progress does not pass it.
     pub held_record: Option<QueueOffset>,
     /// The replica that was asked for messages last; `None` before the first pull.
@@ -184,6 +191,17 @@ impl QueueStatus {
         let (max, lowest) = (self.max_offset?, self.lowest_unfinished?);
         u64::try_from(max.0.saturating_sub(lowest.0)).ok().or(Some(0))
     }
+}
+
+/// A broker's lock on a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LockStatus {
+    /// Whether it is ours now.
+    pub held: bool,
+    /// When it ends, or ended, unless it is renewed: 30 s after the request that was granted last.
+    pub expires: Option<Instant>,
+    /// Since when it is refused.
+    pub refused_since: Option<Instant>,
 }
 
 /// A replica of a broker.
@@ -248,6 +266,8 @@ pub enum QueueState {
 pub enum HoldReason {
     /// Another member may still hold the queue.
     TakeoverDelay,
+    /// The broker's lock is being asked for; another member may have it.
+    WaitsForLock,
     /// The stored offset is being asked for.
     AskingOffset,
     /// The start position is being asked for or made durable.
@@ -273,6 +293,8 @@ pub enum HoldReason {
     /// The broker refused the last pull for a reason that does not pass by itself: no permission, no such
     /// topic, … `last_error` has its code and words. The next pull is timed.
     Refused,
+    /// The lowest unfinished message has failed and rests; nothing behind it is delivered.
+    Suspended,
     /// A record cannot be passed.
     Undecodable,
     /// The queue is said not to have the offset, by one whose word is not enough; it is asked again.

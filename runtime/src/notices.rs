@@ -165,6 +165,9 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::SendBackFailed { .. }
         | NoticeKind::QueueStalled { .. }
         | NoticeKind::WrongOutcomes { .. }
+        | NoticeKind::OutcomeOfOtherKind { .. }
+        | NoticeKind::LockLost { .. }
+        | NoticeKind::LockRefused { .. }
         | NoticeKind::CommitFailed { .. }
         | NoticeKind::ClockWentBack { .. }
         // What a later version adds is more likely to matter than not.

@@ -229,7 +229,7 @@ mod tests {
             [("T".into(), "a || b".into()), ("U".into(), "*".into())]
         );
         assert_eq!(
-            (*group.concurrency(), *group.pull_batch(), *group.max_reconsume()),
+            (*group.concurrency(), *group.pull_batch(), group.max_reconsume()),
             (3, 4, 5)
         );
         assert_eq!(

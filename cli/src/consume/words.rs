@@ -4,7 +4,7 @@ use std::fmt;
 
 use rocketmq_consumer_core::event::NetCause;
 use rocketmq_consumer_core::ids::{PeerAddr, Topic};
-use rocketmq_consumer_core::notice::{Notice, NoticeKind, OffsetTrouble, RetryPath, StallReason};
+use rocketmq_consumer_core::notice::{LockLoss, Notice, NoticeKind, OffsetTrouble, RetryPath, StallReason};
 use rocketmq_consumer_core::status::{HoldReason, LinkTrouble};
 use rocketmq_consumer_core::time::Instant;
 
@@ -268,6 +268,31 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr], at: Instant) -> (Level, St
             L::Error,
             format!(
                 "a handler gave {outcomes} outcomes for {messages} messages of {queue}; the rest is retried"
+            ),
+        ),
+        K::LockLost { queue, why } => (
+            L::Warn,
+            format!(
+                "the lock on {queue} is lost: {}",
+                match why {
+                    LockLoss::Refused => "another member has it",
+                    LockLoss::Expired => "its broker has not renewed it for 30 s",
+                    // One of a later core.
+                    _ => "nobody knows why",
+                }
+            ),
+        ),
+        K::LockRefused { queue, since } => (
+            L::Info,
+            format!(
+                "{queue} is locked by another member, which is asked for again every second, for {} s",
+                at.saturating_since(*since).as_secs()
+            ),
+        ),
+        K::OutcomeOfOtherKind { queue, offset, said } => (
+            L::Error,
+            format!(
+                "the handler answers {said:?} to {queue} offset {offset}, which is not of this way to consume"
             ),
         ),
         K::CommitFailed { queue, offset, why } => (

@@ -77,6 +77,7 @@ impl Bench {
                 Wish::BackToMaster(broker) => format!("back to the master of {broker}"),
                 Wish::Subscriptions(_) => String::from("subscriptions"),
                 Wish::Route(topic) => format!("route {topic}"),
+                Wish::Locks(_) => String::from("locks"),
                 Wish::Room(_) => String::from("room"),
                 Wish::Leave(_) => String::from("leave"),
                 Wish::Stopped(_) => String::from("stopped"),

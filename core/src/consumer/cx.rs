@@ -18,6 +18,7 @@ use crate::step::{self, Outbox, Rng, Timers};
 use crate::time::{Instant, WallTime};
 use crate::wire::frame::{FrameError, HeaderForm};
 use crate::wire::request::heartbeat::UnregisterRequest;
+use crate::wire::request::locks::{LockRequest, UnlockRequest};
 use crate::wire::request::members::MemberListRequest;
 use crate::wire::request::offsets::{
     CommitOffsetRequest, MaxOffsetRequest, MinOffsetRequest, QueryOffsetRequest, SearchOffsetRequest,
@@ -64,6 +65,8 @@ pub(crate) enum GroupTimer {
     Phase,
     /// The earliest deadline of a handler whose message belongs to an ownership that has ended.
     Strays,
+    /// A lock is asked for, renewed or unlocked, or its lease ends.
+    Locks,
 }
 
 /// Timers of a queue.
@@ -75,8 +78,10 @@ pub(crate) enum QueueTimer {
     Pull,
     /// The oldest delivery's deadline.
     Delivery,
-    /// The end of the revoke grace.
+    /// The end of the revoke grace, or of the pause before a last commit is sent again.
     Grace,
+    /// The end of the rest after a failure, where messages are consumed in order.
+    Suspend,
 }
 
 impl From<RpcTimer> for TimerKey {
@@ -116,6 +121,16 @@ pub(crate) enum Purpose {
         group: GroupKey,
         back: u64,
     },
+    /// Locks on queues, by the number of the request.
+    Lock {
+        group: GroupKey,
+        serial: u64,
+    },
+    /// Locks that are given back.
+    Unlock {
+        group: GroupKey,
+        serial: u64,
+    },
     /// Who is in the group, and what the broker knows of their subscriptions.
     Connections {
         group: GroupKey,
@@ -132,10 +147,11 @@ pub(crate) enum Purpose {
 impl Purpose {
     /// Whether a request may be sent on another connection than the one it was meant for. Pulls and questions for
     /// members may not: they wait until a heartbeat was acknowledged on theirs. Nor may commits: what is sent again
-    /// later has to be what is finished by then, or it would take back what a pull has carried meanwhile.
+    /// later has to be what is finished by then, or it would take back what a pull has carried meanwhile. Locks neither:
+    /// whether they are wanted is known when they are asked for again.
     pub(crate) const fn may_go_elsewhere(&self) -> bool {
         match self {
-            Self::Members { .. } | Self::Unregister { .. } => false,
+            Self::Members { .. } | Self::Unregister { .. } | Self::Lock { .. } | Self::Unlock { .. } => false,
             Self::Queue { ask, .. } => !matches!(ask, QueueAsk::Pull { .. } | QueueAsk::Commit(_)),
             Self::Route(_)
             | Self::Heartbeat { .. }
@@ -208,6 +224,8 @@ pub(crate) enum QuestionBody {
     SendBack(SendBackRequest),
     RetryCopy(Box<SendRequest>),
     Unregister(UnregisterRequest),
+    Lock(LockRequest),
+    Unlock(UnlockRequest),
     Connections(ConnectionsRequest),
     RunningInfo(RunningInfoRequest),
 }
@@ -230,6 +248,8 @@ impl QuestionBody {
             Self::SendBack(request) => write(how, request),
             Self::RetryCopy(request) => write(how, &**request),
             Self::Unregister(request) => write(how, request),
+            Self::Lock(request) => write(how, request),
+            Self::Unlock(request) => write(how, request),
             Self::Connections(request) => write(how, request),
             Self::RunningInfo(request) => write(how, request),
         }
@@ -259,6 +279,8 @@ pub(crate) enum Wish {
     Subscriptions(GroupKey),
     /// The route of a topic has changed.
     Route(Topic),
+    /// Locks of a group are to be asked for or given back, or have been granted.
+    Locks(GroupKey),
     /// A group's buffer has room again: queues that were held for it may pull.
     Room(GroupKey),
     /// The brokers are to be told that a group leaves.

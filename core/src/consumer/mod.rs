@@ -180,7 +180,11 @@ impl ConsumerState {
             client_id: self.config.client_id.clone(),
             links: links.collect(),
             topics: self.routes.status(),
-            groups: self.groups.iter().map(|(_, group)| group.status(peers)).collect(),
+            groups: self
+                .groups
+                .iter()
+                .map(|(_, group)| group.status(peers, self.ground.now))
+                .collect(),
             counters: Counters {
                 stale_net_events: rpc.stale_net_events,
                 late_answers: rpc.late_answers,

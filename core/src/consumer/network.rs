@@ -18,6 +18,7 @@ use crate::status::LinkTrouble;
 use crate::wire::code::{RequestCode, ResponseCode};
 use crate::wire::command::Header;
 use crate::wire::request::heartbeat::HeartbeatAnswer;
+use crate::wire::request::locks::LockAnswer;
 use crate::wire::request::members::{MemberList, MembersChanged};
 use crate::wire::request::offsets::{OffsetAnswer, StoredOffset};
 use crate::wire::request::operator::RunningInfo;
@@ -135,6 +136,18 @@ impl ConsumerState {
                     group.on_retry_copy(&mut cx, Peers::of(&self.routes, &self.beats), back, answer);
                 }
             }
+            Purpose::Lock { group, serial } => {
+                let answer = decode::<LockAnswer>(header, body);
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_locked(&mut cx, Peers::of(&self.routes, &self.beats), serial, answer);
+                }
+            }
+            Purpose::Unlock { group, serial } => {
+                let answer = decode::<Done>(header, body).map(|_| ());
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_unlocked(&mut cx, Peers::of(&self.routes, &self.beats), serial, answer);
+                }
+            }
             Purpose::Connections { group, broker } => {
                 let answer = decode::<ConsumerConnections>(header, body);
                 if let Some(group) = self.groups.get_mut(group) {
@@ -224,6 +237,16 @@ impl ConsumerState {
             Purpose::RetryCopy { group, back } => {
                 if let Some(group) = self.groups.get_mut(group) {
                     group.on_retry_copy(&mut cx, Peers::of(&self.routes, &self.beats), back, Err(error));
+                }
+            }
+            Purpose::Lock { group, serial } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_locked(&mut cx, Peers::of(&self.routes, &self.beats), serial, Err(error));
+                }
+            }
+            Purpose::Unlock { group, serial } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.on_unlocked(&mut cx, Peers::of(&self.routes, &self.beats), serial, Err(error));
                 }
             }
             Purpose::Connections { group, broker } => {

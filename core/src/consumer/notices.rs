@@ -106,6 +106,7 @@ fn subject(kind: &NoticeKind) -> Option<String> {
         | N::DeliveryDeadline { .. }
         | N::QueueStalled { .. }
         | N::QueueMoves { .. }
+        | N::OutcomeOfOtherKind { .. }
         | N::Retry { .. } => return None,
         // Each undecodable message is told: it is a message.
         N::Undecodable { queue, offset, .. } => format!("undecodable {queue} {offset:?}"),
@@ -130,6 +131,8 @@ fn subject(kind: &NoticeKind) -> Option<String> {
         N::ProgressFellBack { queue, .. } => format!("fell back {queue}"),
         N::SendBackFailed { queue, .. } => format!("send back {queue}"),
         N::WrongOutcomes { queue, .. } => format!("outcomes {queue}"),
+        N::LockLost { queue, .. } => format!("lock lost {queue}"),
+        N::LockRefused { queue, .. } => format!("lock refused {queue}"),
         N::CommitFailed { queue, .. } => format!("commit {queue}"),
         N::ClockWentBack { .. } => String::from("clock"),
         N::UnexpectedRequest { addr, code } => format!("request {addr} {code}"),

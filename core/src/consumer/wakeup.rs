@@ -49,6 +49,10 @@ pub enum WakeReason {
     RevokeGrace,
     /// Queues may stand still.
     Stalls,
+    /// A lock is to be asked for, renewed or given back, or its lease ends.
+    Locks,
+    /// A queue has rested after a failure.
+    Suspended,
 }
 
 impl TimerKey {
@@ -73,6 +77,8 @@ impl TimerKey {
                 WakeReason::DeliveryDeadline
             }
             Self::Queue(_, _, QueueTimer::Grace) => WakeReason::RevokeGrace,
+            Self::Group(_, GroupTimer::Locks) => WakeReason::Locks,
+            Self::Queue(_, _, QueueTimer::Suspend) => WakeReason::Suspended,
         }
     }
 }

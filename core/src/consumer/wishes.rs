@@ -89,6 +89,12 @@ impl ConsumerState {
                 self.use_addresses();
                 self.each_group(|group, cx, peers| group.on_route(cx, peers, &topic));
             }
+            Wish::Locks(group) => {
+                let mut cx = self.ground.cx();
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.use_locks(&mut cx, Peers::of(&self.routes, &self.beats));
+                }
+            }
             Wish::Room(group) => {
                 let mut cx = self.ground.cx();
                 if let Some(group) = self.groups.get_mut(group) {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{ConnId, ConsumeId};
-use rocketmq_consumer_core::message::{Message, Outcome};
+use rocketmq_consumer_core::message::{Message, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::command::Header;
 use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, Frame};
@@ -150,7 +150,11 @@ impl<P: Peer> World<P> {
             // A handler of this world does not listen to its token.
             AppAction::Cancel { .. } => {}
             AppAction::Abandon { id, position } => {
-                let verdict = Verdict::Handled(Outcome::Retry);
+                let verdict = if member.group.is_orderly() {
+                    Verdict::Ordered(OrderlyOutcome::Suspend)
+                } else {
+                    Verdict::Handled(Outcome::Retry)
+                };
                 self.end_later(index, id, position, Duration::ZERO, verdict);
             }
             AppAction::Notice(notice) => member.notices.push(*notice),
@@ -202,7 +206,10 @@ impl<P: Peer> World<P> {
         let Some(open) = member.open.remove(&(id, position)).filter(|_| member.alive) else {
             return;
         };
-        if verdict == Verdict::Handled(Outcome::Done) {
+        if matches!(
+            verdict,
+            Verdict::Handled(Outcome::Done) | Verdict::Ordered(OrderlyOutcome::Commit)
+        ) {
             let delivery = member.deliveries[open.delivery].clone();
             member.done.push((delivery, self.now));
         }

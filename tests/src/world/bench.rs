@@ -10,7 +10,7 @@ use rocketmq_consumer_core::action::{AppAction, ShutdownReport};
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
 use rocketmq_consumer_core::consumer::{ConsumerState, Wakeup};
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::{ClientId, ConnId, ConsumeId, PeerAddr, QueueOffset, Topic};
+use rocketmq_consumer_core::ids::{ClientId, ConnId, ConsumeId, MessageQueue, PeerAddr, QueueOffset, Topic};
 use rocketmq_consumer_core::message::{Batch, Message, Outcome};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 use rocketmq_consumer_core::status::{LinkState, QueueStatus, Status};
@@ -76,6 +76,8 @@ pub struct Bench {
     routes: BTreeMap<Topic, TopicRoute>,
     members: Vec<ClientId>,
     stored: BTreeMap<(Topic, i32), i64>,
+    /// Queues that another member has locked.
+    locked: BTreeSet<MessageQueue>,
     links: BTreeMap<ConnId, PeerAddr>,
     standing: BTreeSet<ConnId>,
     dialled: Vec<(Instant, ConnId, PeerAddr)>,
@@ -89,7 +91,7 @@ pub struct Bench {
 impl Bench {
     /// A machine with the group `G`, starting at the earliest message; `set_up` subscribes and
     /// changes what it likes. It has been told to start; nothing was answered yet. Routes, heartbeats,
-    /// member lists, queries for stored and for lowest offsets, commits and good-byes are answered at once,
+    /// member lists, queries for stored and for lowest offsets, commits, locks and good-byes are answered at once,
     /// everything else waits.
     #[must_use]
     pub fn new(set_up: impl FnOnce(&mut ClientConfig, &mut GroupConfig)) -> Self {
@@ -111,6 +113,8 @@ impl Bench {
                 RequestCode::UPDATE_CONSUMER_OFFSET,
                 RequestCode::GET_MIN_OFFSET,
                 RequestCode::UNREGISTER_CLIENT,
+                RequestCode::LOCK_BATCH_MQ,
+                RequestCode::UNLOCK_BATCH_MQ,
             ]
             .into(),
             refusing: BTreeMap::new(),
@@ -118,6 +122,7 @@ impl Bench {
             deserted: BTreeSet::new(),
             routes: BTreeMap::new(),
             stored: BTreeMap::new(),
+            locked: BTreeSet::new(),
             links: BTreeMap::new(),
             standing: BTreeSet::new(),
             dialled: Vec::new(),

@@ -7,7 +7,7 @@ use rocketmq_consumer_core::action::{Refusal, ShutdownReport};
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
 use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::{ClientId, ConnId, ConsumeId, Epoch, MessageQueue, PeerAddr, QueueOffset};
-use rocketmq_consumer_core::message::{Message, Outcome};
+use rocketmq_consumer_core::message::{Message, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::notice::Notice;
 use rocketmq_consumer_core::time::Instant;
 
@@ -86,6 +86,18 @@ impl Handling {
     #[must_use]
     pub const fn dead_letter() -> Self {
         Self::ends(Verdict::Handled(Outcome::DeadLetter))
+    }
+
+    /// Success where messages are consumed in order.
+    #[must_use]
+    pub const fn commit() -> Self {
+        Self::ends(Verdict::Ordered(OrderlyOutcome::Commit))
+    }
+
+    /// Failure where messages are consumed in order.
+    #[must_use]
+    pub const fn suspend() -> Self {
+        Self::ends(Verdict::Ordered(OrderlyOutcome::Suspend))
     }
 
     /// It never ends.

@@ -53,11 +53,15 @@ impl Stored {
 
 impl Group {
     pub(super) fn acquire(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, name: MessageQueue, others: bool) {
-        let key = self.insert_queue(cx, name);
-        if others {
-            let config = &self.config;
+        let key = self.insert_queue(cx, name.clone());
+        let needs_lock = self.locks.is_some();
+        if let Some(queue) = self.queues.get_mut(key).filter(|_| needs_lock) {
+            queue.begin_with_lock(cx.now, others);
+            self.want_lock(cx, &name);
+        } else if others {
+            let delay = self.config.takeover_delay;
             if let Some(queue) = self.queues.get_mut(key) {
-                queue.wait_for_former_owner(cx, config);
+                queue.wait_for_former_owner(cx, delay);
             }
         } else {
             self.ask_stored(cx, peers, key);
@@ -71,6 +75,10 @@ impl Group {
         let key = self
             .queues
             .insert_with(|key| Queue::new(key, group, name.clone(), epoch, is_retry, now));
+        let order = self.order_of(&name);
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.order = order;
+        }
         self.by_name.insert(name, key);
         key
     }

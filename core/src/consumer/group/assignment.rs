@@ -181,11 +181,26 @@ impl Group {
             return;
         };
         if queue.is_acquiring() {
-            queue.disarm(cx);
-            self.queues.remove(key);
-            return;
+            return self.give_up(cx, key);
         }
-        if let Some(tenure) = queue.tenure() {
+        self.leave_queue(key);
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        queue.revoke(cx, &self.config, self.offset_timeout);
+        self.withdraw(cx, key);
+        if self.config.is_orderly() {
+            self.call_off_retries_of(cx, key);
+            self.end_grace_if_idle(cx, key);
+        }
+        self.bury_if_gone(cx, key);
+    }
+
+    /// Remembers where an ownership comes to.
+    pub(super) fn leave_queue(&mut self, key: QueueKey) {
+        if let Some(queue) = self.queues.get(key)
+            && let Some(tenure) = queue.tenure()
+        {
             let left = Left {
                 finished: tenure.window.lowest_unfinished(),
                 new_since: tenure.seen.new_since(),
@@ -194,9 +209,6 @@ impl Group {
             };
             self.left.leave(queue.name.clone(), left);
         }
-        queue.revoke(cx, &self.config, self.offset_timeout);
-        self.withdraw(cx, key);
-        self.bury_if_gone(cx, key);
     }
 
     pub(super) fn withdraw(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
@@ -325,6 +337,7 @@ impl Group {
             cx.wishes.push_back(Wish::Withdraw(self.key, key));
         }
         self.stray(cx, key, &queue);
+        self.give_lock_back(cx, key, &queue);
         for back in self.send_backs.forget(key) {
             cx.timers
                 .cancel(self.timer(crate::consumer::cx::GroupTimer::SendBack(back)));

@@ -98,7 +98,11 @@ impl Group {
                 }
                 (Some(SlotState::Cancelled { .. }), _) => {
                     cx.tell(AppAction::Abandon { id, position });
-                    self.send_back(cx, key, seq, Delay::Broker);
+                    if self.config.is_orderly() {
+                        tenure.window.set_state(seq, SlotState::Abandoned);
+                    } else {
+                        self.send_back(cx, key, seq, Delay::Broker);
+                    }
                 }
                 _ => {}
             }
@@ -124,7 +128,14 @@ impl Group {
                     self.strays.add(until, (run, position), Stage::Cancelled);
                 }
                 // Abandoned already: its report is under way.
-                Some(SlotState::Ready | SlotState::Failing | SlotState::Held | SlotState::Done) | None => {}
+                Some(
+                    SlotState::Ready
+                    | SlotState::Abandoned
+                    | SlotState::Failing
+                    | SlotState::Held
+                    | SlotState::Done,
+                )
+                | None => {}
             }
         }
         self.arm_strays_timer(cx);

@@ -13,15 +13,15 @@ use crate::consumer::cx::{Cx, QueueTimer};
 use crate::consumer::peers::Peers;
 use crate::event::{Report, RunRange, Verdict};
 use crate::ids::{ConsumeId, QueueKey};
-use crate::message::{DelayLevel, Outcome};
+use crate::message::{DelayLevel, OrderlyOutcome, Outcome};
 use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, HoldReason};
 use crate::wire::request::send_back::Delay;
 
 use super::Group;
 use super::dispatch::Reported;
-use super::queue::Queue;
 use super::queue::window::{Freed, SlotState, Window};
+use super::queue::{Queue, Tenure};
 
 impl Group {
     /// The queue has something ready: it joins the round, if it has not.
@@ -33,7 +33,12 @@ impl Group {
         else {
             return;
         };
-        if queue.tenure_mut().is_some_and(|tenure| tenure.window.has_ready()) {
+        let has_ready = if queue.order.is_some() {
+            queue.has_next_in_order() && !self.dispatch.has_runs(key)
+        } else {
+            queue.tenure_mut().is_some_and(|tenure| tenure.window.has_ready())
+        };
+        if has_ready {
             queue.listed = true;
             self.dispatch.enlist(key);
         }
@@ -51,10 +56,18 @@ impl Group {
                 continue;
             };
             queue.listed = false;
+            let most = if queue.order.is_some() {
+                if !queue.has_next_in_order() || !queue.may_consume(cx.now) {
+                    continue;
+                }
+                room.min(self.dispatch.handler_batch())
+            } else {
+                room
+            };
             let timer = queue.timer(QueueTimer::Delivery);
             let Some(run) = queue
                 .tenure_mut()
-                .and_then(|tenure| tenure.window.take_run(room, deadline))
+                .and_then(|tenure| tenure.window.take_run(most, deadline))
             else {
                 continue;
             };
@@ -95,11 +108,21 @@ impl Group {
                 Report::Each(each) => each
                     .get(reported.index as usize)
                     .copied()
-                    .unwrap_or(Verdict::Handled(Outcome::Retry)),
+                    .unwrap_or_else(|| self.failed()),
             };
-            self.settle(cx, reported, verdict);
+            self.settle(cx, peers, reported, verdict);
         }
         self.after_settling(cx, peers, key);
+        self.predecessor_may_have_ended(cx, key);
+    }
+
+    /// What is taken for said when nothing is.
+    fn failed(&self) -> Verdict {
+        if self.config.is_orderly() {
+            Verdict::Ordered(OrderlyOutcome::Suspend)
+        } else {
+            Verdict::Handled(Outcome::Retry)
+        }
     }
 
     /// A handler that gives another number of outcomes than it got messages does not do what it means to.
@@ -142,16 +165,14 @@ impl Group {
         let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_in_grace()) else {
             return;
         };
-        if queue
-            .tenure()
-            .is_some_and(|t| t.window.out() + t.window.failing() == 0)
-        {
+        let is_idle = |t: &Tenure| t.window.out() + t.window.failing() == 0;
+        if queue.follows().is_none() && queue.tenure().is_some_and(is_idle) {
             queue.end_grace_early(cx, &self.name, self.offset_timeout);
             self.bury_if_gone(cx, key);
         }
     }
 
-    fn settle(&mut self, cx: &mut Cx<'_>, reported: Reported, verdict: Verdict) {
+    fn settle(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, reported: Reported, verdict: Verdict) {
         let Reported {
             queue: key, seq, run, ..
         } = reported;
@@ -166,7 +187,12 @@ impl Group {
             GroupPhase::Committing | GroupPhase::Leaving | GroupPhase::Stopped
         );
         // A message that was abandoned has its fate already; its handler came too late.
-        let is_out = |state| matches!(state, SlotState::Out { .. } | SlotState::Cancelled { .. });
+        let is_out = |state| {
+            matches!(
+                state,
+                SlotState::Out { .. } | SlotState::Cancelled { .. } | SlotState::Abandoned
+            )
+        };
         let tenure = tenure.filter(|t| !left && t.window.state(seq).is_some_and(is_out));
         // One that is with a newer handler is that one's: who was given up and ends at last has no say.
         let is_newest =
@@ -175,6 +201,9 @@ impl Group {
             cx.counters.late_reports += 1;
             return;
         };
+        if self.config.is_orderly() {
+            return self.settle_in_order(cx, peers, key, seq, verdict);
+        }
         match verdict {
             Verdict::Handled(Outcome::Done) => {
                 let freed = tenure.window.finish(seq);
@@ -186,32 +215,31 @@ impl Group {
                 self.send_back(cx, key, seq, Delay::Level(u16::from(level)));
             }
             Verdict::Handled(Outcome::DeadLetter) => self.send_back(cx, key, seq, Delay::DeadLetter),
-            Verdict::Ordered(outcome) => self.settle(cx, reported, Verdict::Handled(outcome.unordered())),
-            Verdict::NotStarted => tenure.window.ready_again(seq, false),
-            Verdict::Undecodable => self.cannot_open(
-                cx,
-                key,
-                seq,
-                self.config.undecodable,
-                "the body is damaged or too large",
-            ),
-            // What a newer build could read must not be thrown away by this one.
-            Verdict::Unsupported => {
-                let reason = "the body is packed in a way this build cannot open";
-                self.cannot_open(cx, key, seq, UndecodablePolicy::Hold, reason);
+            Verdict::Ordered(outcome) => {
+                self.tell_other_kind(cx, key, seq, verdict);
+                self.settle(cx, peers, reported, Verdict::Handled(outcome.unordered()));
             }
+            Verdict::NotStarted => tenure.window.ready_again(seq, false),
+            Verdict::Undecodable | Verdict::Unsupported => self.cannot_open(cx, peers, key, seq, verdict),
         }
     }
 
     /// A lane could not open a body.
-    fn cannot_open(
+    pub(super) fn cannot_open(
         &mut self,
         cx: &mut Cx<'_>,
+        peers: Peers<'_>,
         key: QueueKey,
         seq: u64,
-        policy: UndecodablePolicy,
-        reason: &'static str,
+        verdict: Verdict,
     ) {
+        let (policy, reason) = if verdict == Verdict::Unsupported {
+            // What a newer build could read must not be thrown away by this one.
+            let reason = "the body is packed in a way this build cannot open";
+            (UndecodablePolicy::Hold, reason)
+        } else {
+            (self.config.undecodable, "the body is damaged or too large")
+        };
         let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
@@ -223,6 +251,10 @@ impl Group {
                 let freed = tenure.window.finish(seq);
                 self.freed(freed);
                 "skipped"
+            }
+            UndecodablePolicy::DeadLetter if self.config.is_orderly() => {
+                self.bury_in_order(cx, peers, key, seq);
+                "sent to the dead letters"
             }
             UndecodablePolicy::DeadLetter => {
                 self.send_back(cx, key, seq, Delay::DeadLetter);

@@ -36,9 +36,8 @@ impl Group {
             };
             if queue.is_acquiring() {
                 let name = queue.name.clone();
-                queue.disarm(cx);
-                self.queues.remove(key);
                 self.by_name.remove(&name);
+                self.give_up(cx, key);
             } else if let Some(tenure) = queue.tenure_mut() {
                 tenure.pull.stop(cx);
             }
@@ -102,7 +101,10 @@ impl Group {
             .map(|(key, _)| key)
             .collect();
         if waiting.is_empty() {
-            return self.leave(cx);
+            if self.give_locks_back(cx) {
+                self.leave(cx);
+            }
+            return;
         }
         for key in waiting {
             let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) else {
@@ -150,7 +152,10 @@ impl Group {
                 self.report.abandoned = self.busy();
                 self.commit_last(cx);
             }
-            GroupPhase::Committing => self.leave(cx),
+            GroupPhase::Committing => {
+                self.give_locks_back(cx);
+                self.leave(cx);
+            }
             GroupPhase::Leaving => self.stop(cx),
             GroupPhase::Running | GroupPhase::Stopped => {}
         }
@@ -159,6 +164,7 @@ impl Group {
     fn stop(&mut self, cx: &mut Cx<'_>) {
         self.phase = GroupPhase::Stopped;
         cx.timers.cancel(self.timer(GroupTimer::Phase));
+        cx.timers.cancel(self.timer(GroupTimer::Locks));
         self.report.finished = self.finished;
         for key in self.queues.keys() {
             if let Some(queue) = self.queues.get(key) {

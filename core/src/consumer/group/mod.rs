@@ -13,7 +13,9 @@ pub(crate) mod dispatch;
 mod dissent;
 mod leaving;
 mod left;
+mod locks;
 mod moved;
+mod orderly;
 mod pulling;
 pub(crate) mod queue;
 pub(crate) mod rebalance;
@@ -30,7 +32,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use crate::action::ShutdownReport;
-use crate::config::{ClientConfig, ConfigError, GroupConfig};
+use crate::config::{ClientConfig, ConfigError, GroupConfig, MessageModel};
 use crate::consumer::cx::{Cx, GroupTimer, QueueTimer, Ready, TimerKey};
 use crate::consumer::peers::Peers;
 use crate::ids::{
@@ -48,6 +50,7 @@ use dispatch::send_back::SendBacks;
 use dispatch::strays::Strays;
 use dissent::Dissent;
 use left::LeftQueues;
+use locks::Locks;
 use queue::Queue;
 use rebalance::{Rebalance, Why};
 use stalls::Stalls;
@@ -79,6 +82,12 @@ pub(crate) struct Group {
     send_backs: SendBacks,
     strays: Strays,
     dissent: Dissent,
+    /// The broker's locks on its queues, where they are consumed in order by one member at a time.
+    locks: Option<Locks>,
+    /// Ownerships that deliver nothing before the handlers of an earlier one have ended, by the earlier one.
+    followers: BTreeMap<QueueKey, QueueKey>,
+    /// Whether it was told that outcomes are of the wrong kind.
+    told_other_kind: bool,
     stalls: Stalls,
     /// Bytes of batch buffers held, over all queues.
     buffer_bytes: u64,
@@ -94,6 +103,11 @@ pub(crate) struct Group {
 /// The retry topic of a group.
 pub(crate) fn retry_topic(group: &ConsumerGroup) -> Topic {
     Topic::from(format!("%RETRY%{group}"))
+}
+
+/// A member that has all queues for itself has nobody to lock out.
+fn needs_locks(config: &GroupConfig) -> bool {
+    config.is_orderly() && config.model == MessageModel::Clustering
 }
 
 impl Group {
@@ -127,6 +141,9 @@ impl Group {
             send_backs: SendBacks::new(config.send_back_retries, config.local_retry),
             strays: Strays::default(),
             dissent: Dissent::default(),
+            locks: needs_locks(&config).then(Locks::default),
+            followers: BTreeMap::new(),
+            told_other_kind: false,
             stalls: Stalls::default(),
             buffer_bytes: 0,
             buffer_was_full: false,
@@ -215,6 +232,7 @@ impl Group {
                     tenure.pull.cut_pause(cx);
                 }
             }
+            self.hasten_locks(cx, broker);
         }
         // A group that begins on a client that runs meets its brokers on connections that stand.
         if (ready.is_new() || ready.meets(self.introduced)) && self.phase == GroupPhase::Running {
@@ -268,6 +286,7 @@ impl Group {
             GroupTimer::Stalls => self.on_stalls_timer(cx),
             GroupTimer::Phase => self.on_phase_timer(cx),
             GroupTimer::Strays => self.on_strays_timer(cx),
+            GroupTimer::Locks => self.on_locks_timer(cx, peers),
         }
     }
 
@@ -290,6 +309,7 @@ impl Group {
                 self.pump(cx, peers, key);
             }
             QueueTimer::Delivery => self.on_delivery_timer(cx, peers, key),
+            QueueTimer::Suspend => self.on_suspend_timer(cx, key),
             QueueTimer::Grace => {
                 queue.end_grace(cx, &self.name, self.offset_timeout);
                 self.bury_if_gone(cx, key);

@@ -132,10 +132,12 @@ impl Group {
             missing: false,
             back_at: None,
         };
+        let before = self.still_running(key);
         self.withdraw(cx, key);
         self.bury(cx, key);
         self.left.leave(name.clone(), left);
         let key = self.insert_queue(cx, name);
+        self.follow(key, before);
         if let Some(queue) = self.queues.get_mut(key) {
             queue.moved = Some(moved);
         }

@@ -48,6 +48,7 @@ impl Group {
             replica,
             buffer_room: self.buffer_bytes < self.config.buffer_bytes_max,
             draining: self.phase != GroupPhase::Running,
+            locked: queue.may_consume(cx.now),
             sub_version: subscribed.version,
         };
         let Some(reason) = queue.pull(cx, &gate) else {

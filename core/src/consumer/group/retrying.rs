@@ -93,10 +93,21 @@ impl Group {
     /// Messages that wait for a delivery here will not get it any more: they are the next owner's.
     pub(super) fn call_off_local_retries(&mut self, cx: &mut Cx<'_>) {
         for (id, back) in self.send_backs.take_waiting() {
-            cx.timers.cancel(self.timer(GroupTimer::SendBack(id)));
-            if let Some(tenure) = self.queues.get_mut(back.queue).and_then(Queue::tenure_mut) {
-                tenure.window.ready_again(back.seq, false);
-            }
+            self.call_off(cx, id, &back);
+        }
+    }
+
+    /// The same for those of one queue.
+    pub(super) fn call_off_retries_of(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
+        for (id, back) in self.send_backs.take_waiting_of(key) {
+            self.call_off(cx, id, &back);
+        }
+    }
+
+    fn call_off(&mut self, cx: &mut Cx<'_>, id: u64, back: &SendBack) {
+        cx.timers.cancel(self.timer(GroupTimer::SendBack(id)));
+        if let Some(tenure) = self.queues.get_mut(back.queue).and_then(Queue::tenure_mut) {
+            tenure.window.ready_again(back.seq, false);
         }
     }
 
@@ -119,7 +130,7 @@ impl Group {
             message_id,
             topic: Some(topic),
             unit_mode: Some(false),
-            max_reconsume_times: Some(i32::try_from(self.config.max_reconsume).unwrap_or(i32::MAX)),
+            max_reconsume_times: Some(i32::try_from(self.config.max_reconsume()).unwrap_or(i32::MAX)),
             broker: Some(broker.clone()),
         });
         let purpose = Purpose::SendBack {
@@ -175,17 +186,38 @@ impl Group {
     }
 
     fn not_retried(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, id: u64, stored: Stored, error: &CallError) {
-        let Some(own) = self.send_backs.get(id).and_then(|back| self.broker_of(back)) else {
-            cx.counters.stale_answers += 1;
-            return;
-        };
-        let brokers = self.copy_brokers(peers, &own);
+        let brokers = self.copy_brokers(peers, id);
         let copies = u32::try_from(brokers.len()).unwrap_or(u32::MAX);
-        let Some(mut after) = self.send_backs.failed(id, stored, copies) else {
+        let Some(after) = self.send_backs.failed(id, stored, copies) else {
             cx.counters.stale_answers += 1;
             return;
         };
         self.tell_failed(cx, id, error);
+        self.go_on(cx, peers, id, after, &brokers);
+    }
+
+    /// The message has failed for good where its order is kept: a copy of it is buried.
+    pub(super) fn produce_dead(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey, seq: u64) {
+        let Some(message) = self.message(key, seq) else {
+            return;
+        };
+        let about = (message.msg_id().into_owned(), Topic::from(&*message.topic()));
+        let physical = message.physical_offset();
+        let id = self.send_backs.start_copy(key, seq, physical, about);
+        let brokers = self.copy_brokers(peers, id);
+        self.go_on(cx, peers, id, AfterFailure::CopyTo(0), &brokers);
+    }
+
+    /// What follows a failure.
+    fn go_on(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        id: u64,
+        mut after: AfterFailure,
+        brokers: &[BrokerName],
+    ) {
+        let copies = u32::try_from(brokers.len()).unwrap_or(u32::MAX);
         while let AfterFailure::CopyTo(index) = after {
             let broker = brokers.get(index as usize);
             if broker.is_some_and(|broker| self.produce(cx, id, broker)) {
@@ -205,6 +237,9 @@ impl Group {
             self.tell_retry(cx, &back, RetryPath::Local);
             if self.phase != GroupPhase::Running {
                 self.call_off_local_retries(cx);
+                self.after_settling(cx, peers, back.queue);
+            } else if self.config.is_orderly() && !self.queues.get(back.queue).is_some_and(Queue::is_owned) {
+                self.call_off_retries_of(cx, back.queue);
                 self.after_settling(cx, peers, back.queue);
             }
         }
@@ -241,26 +276,36 @@ impl Group {
         Plan {
             retry_topic: self.retry_topic.clone(),
             delay: back.delay,
-            max_reconsume: self.config.max_reconsume,
+            max_reconsume: self.config.max_reconsume(),
+            tried_here: self.tried_here(back),
             broker,
             now: cx.wall,
         }
     }
 
+    /// Deliveries here count as retries where messages are consumed in order: there are no others.
+    fn tried_here(&self, back: &SendBack) -> u32 {
+        let tenure = self.queues.get(back.queue).and_then(Queue::tenure);
+        let in_order = tenure.filter(|_| self.config.is_orderly());
+        in_order.map_or(0, |tenure| tenure.window.attempt(back.seq))
+    }
+
     /// Brokers that could store a copy: those of the retry topic that know us, and whose master is there. The
-    /// one that has just refused comes last.
-    fn copy_brokers(&self, peers: Peers<'_>, own: &BrokerName) -> Vec<BrokerName> {
-        if self.config.send_back_fallback == SendBackFallback::Local {
+    /// one that has just refused comes last. Where messages are consumed in order none has been asked before, and the
+    /// message's own comes first.
+    fn copy_brokers(&self, peers: Peers<'_>, id: u64) -> Vec<BrokerName> {
+        let in_order = self.config.is_orderly();
+        let Some(own) = self.send_backs.get(id).and_then(|back| self.broker_of(back)) else {
+            return Vec::new();
+        };
+        if self.config.send_back_fallback == SendBackFallback::Local && !in_order {
             return Vec::new();
         }
-        let is_ready = |broker: &&BrokerName| peers.has_master(broker);
         let others = peers.routes.brokers_of(&self.retry_topic);
-        let others = others.filter(|broker| *broker != own);
-        others
-            .chain(core::iter::once(own))
-            .filter(is_ready)
-            .cloned()
-            .collect()
+        let others = others.filter(|broker| **broker != own).cloned();
+        let (first, last) = (in_order.then(|| own.clone()), (!in_order).then(|| own.clone()));
+        let brokers = first.into_iter().chain(others).chain(last);
+        brokers.filter(|broker| peers.has_master(broker)).collect()
     }
 
     pub(super) fn on_send_back_timer(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, id: u64) {
@@ -301,6 +346,7 @@ impl Group {
         };
         let message = self.message(back.queue, back.seq);
         let reconsume_times = message.as_ref().map_or(0, Message::reconsume_times);
+        let reconsume_times = reconsume_times.saturating_add(self.tried_here(back));
         let level = match path {
             RetryPath::Produced => self.plan(back, queue.broker.clone(), cx).level(reconsume_times),
             RetryPath::SentBack | RetryPath::Local => back.delay.to_wire(),
@@ -336,7 +382,7 @@ impl Group {
     }
 
     /// A message of a window, if it can be read and is not settled.
-    fn message(&self, key: QueueKey, seq: u64) -> Option<Message> {
+    pub(super) fn message(&self, key: QueueKey, seq: u64) -> Option<Message> {
         let window = &self.queues.get(key)?.tenure()?.window;
         let (batch, position) = window.message(seq)?;
         Message::new(Arc::clone(batch), position)

@@ -158,14 +158,19 @@ impl Group {
             return StallReason::Held(queue.status().hold.unwrap_or(HoldReason::AskingOffset));
         };
         match tenure.window.front() {
-            Some(SlotState::Out { .. } | SlotState::Cancelled { .. }) => StallReason::Handlers {
-                running: u32::try_from(tenure.window.out()).unwrap_or(u32::MAX),
-                oldest: self.dispatch.oldest_of(key),
-            },
+            Some(SlotState::Out { .. } | SlotState::Cancelled { .. } | SlotState::Abandoned) => {
+                StallReason::Handlers {
+                    running: u32::try_from(tenure.window.out()).unwrap_or(u32::MAX),
+                    oldest: self.dispatch.oldest_of(key),
+                }
+            }
             Some(SlotState::Failing) => StallReason::Retrying {
                 messages: u32::try_from(tenure.window.failing()).unwrap_or(u32::MAX),
             },
             Some(SlotState::Held) => StallReason::Held(HoldReason::Undecodable),
+            Some(SlotState::Ready) if queue.suspended_until().is_some() => {
+                StallReason::Held(HoldReason::Suspended)
+            }
             Some(SlotState::Ready | SlotState::Done) => StallReason::NoPermit {
                 running: self.dispatch.permits().1,
                 oldest: self.dispatch.oldest(),

@@ -5,18 +5,19 @@ use alloc::vec::Vec;
 use crate::consumer::peers::Peers;
 use crate::ids::QueueKey;
 use crate::status::{GroupStatus, QueueStatus, ReplicaStatus};
+use crate::time::Instant;
 
 use super::Group;
 use super::queue::Queue;
 
 impl Group {
-    pub(crate) fn status(&self, peers: Peers<'_>) -> GroupStatus {
+    pub(crate) fn status(&self, peers: Peers<'_>, now: Instant) -> GroupStatus {
         let is_open = |(run, position)| self.dispatch.find(run, position).is_some();
         let strays = self.strays.past_deadline(is_open);
         let past = |(_, queue): (QueueKey, &Queue)| queue.tenure().map_or(0, |t| t.window.past_deadline());
         let queues = self.queues.iter();
         let queues: Vec<_> = queues
-            .map(|(key, queue)| self.queue_status(peers, key, queue))
+            .map(|(key, queue)| self.queue_status(peers, now, key, queue))
             .collect();
         GroupStatus {
             group: self.name.clone(),
@@ -34,7 +35,7 @@ impl Group {
         }
     }
 
-    fn queue_status(&self, peers: Peers<'_>, key: QueueKey, queue: &Queue) -> QueueStatus {
+    fn queue_status(&self, peers: Peers<'_>, now: Instant, key: QueueKey, queue: &Queue) -> QueueStatus {
         let asked = queue.tenure().and_then(|tenure| tenure.pull.replica());
         let reads_from = asked.and_then(|id| {
             let addr = peers.routes.replicas(&queue.name.broker)?.get(&id)?.clone();
@@ -43,6 +44,10 @@ impl Group {
         QueueStatus {
             reads_from,
             stalled_since: self.stalls.since(key),
+            lock: self
+                .locks
+                .as_ref()
+                .and_then(|locks| locks.status(&queue.name, now)),
             ..queue.status()
         }
     }

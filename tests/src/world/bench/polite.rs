@@ -7,6 +7,7 @@ use rocketmq_consumer_core::ids::{ClientId, QueueOffset, Topic};
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::heartbeat::HeartbeatAnswer;
+use rocketmq_consumer_core::wire::request::locks::{LockAnswer, LockRequest};
 use rocketmq_consumer_core::wire::request::members::MemberList;
 use rocketmq_consumer_core::wire::request::offsets::{
     CommitOffsetRequest, OffsetAnswer, QueryOffsetRequest, StoredOffset,
@@ -15,6 +16,7 @@ use rocketmq_consumer_core::wire::request::route::{BrokerData, QueueData, RouteR
 
 use super::{Bench, Run, address};
 use crate::world::asked::{Asked, Link};
+use crate::world::cluster::queue;
 use crate::world::peer::Dial;
 
 impl Bench {
@@ -71,6 +73,16 @@ impl Bench {
     /// stored for answer 22, and begin at 0.
     pub fn store(&mut self, topic: &str, id: i32, offset: i64) {
         self.stored.insert((topic.into(), id), offset);
+    }
+
+    /// Another member has the lock on a queue of topic `T` on broker `a`, or gives it back.
+    pub fn set_locked_elsewhere(&mut self, id: i32, locked: bool) {
+        let queue = queue("T", "a", id);
+        if locked {
+            self.locked.insert(queue);
+        } else {
+            self.locked.remove(&queue);
+        }
     }
 
     /// Nothing is stored for a queue any more.
@@ -239,6 +251,11 @@ impl Bench {
             RequestCode::GET_MIN_OFFSET => {
                 let offset = QueueOffset(0);
                 asked.answered(&OffsetAnswer { offset })
+            }
+            RequestCode::LOCK_BATCH_MQ => {
+                let LockRequest(wanted) = asked.request();
+                let locked = &wanted.queues - &self.locked;
+                asked.answered(&LockAnswer { locked })
             }
             RequestCode::UPDATE_CONSUMER_OFFSET => {
                 let CommitOffsetRequest { queue, offset, .. } = asked.request();

@@ -184,6 +184,16 @@ impl Dispatch {
             .collect()
     }
 
+    /// Whether a run of a queue is out.
+    pub(crate) fn has_runs(&self, queue: QueueKey) -> bool {
+        self.runs.iter().any(|out| out.queue == queue)
+    }
+
+    /// How many messages one handler call takes, at most.
+    pub(crate) const fn handler_batch(&self) -> u32 {
+        self.handler_batch
+    }
+
     /// Messages of a queue that are out: run, position, and place in the queue's window.
     pub(crate) fn out_of(&self, queue: QueueKey) -> Vec<(u64, u32, u64)> {
         let runs = self.runs.iter().filter(|out| out.queue == queue);

@@ -42,15 +42,27 @@ const DROPPED: [&str; 6] = [
 pub(crate) struct Plan {
     pub(crate) retry_topic: Topic,
     pub(crate) delay: Delay,
+    /// The limit; one that nobody can reach is not told.
     pub(crate) max_reconsume: u32,
+    /// How often it was delivered again here, where that counts.
+    pub(crate) tried_here: u32,
     pub(crate) broker: BrokerName,
     pub(crate) now: WallTime,
 }
 
 impl Plan {
+    /// The limit the copy tells. A dead letter must be one time beyond, so without a limit it is what was tried.
+    fn most(&self, times: u32) -> i32 {
+        match i32::try_from(self.max_reconsume) {
+            Ok(most) if most < i32::MAX => most,
+            Ok(_) | Err(_) if self.delay == Delay::DeadLetter => i32::try_from(times).unwrap_or(i32::MAX - 1),
+            Ok(_) | Err(_) => i32::MAX,
+        }
+    }
+
     /// How often the copy says it was tried, and its delay level.
     fn fate(&self, times: u32) -> (i32, Option<i32>) {
-        let most = i32::try_from(self.max_reconsume).unwrap_or(i32::MAX);
+        let most = self.most(times);
         let times = i32::try_from(times).unwrap_or(i32::MAX).saturating_add(1);
         match self.delay {
             Delay::Broker => (times, Some(FIRST_LEVEL.saturating_add(times - 1))),
@@ -70,9 +82,9 @@ impl Plan {
 /// # Errors
 /// When the properties have no room for what must be added.
 pub(crate) fn request(message: &Message, plan: &Plan) -> Result<SendRequest, PropertyError> {
-    let times = message.reconsume_times();
-    let (times, level) = plan.fate(times);
-    let most = i32::try_from(plan.max_reconsume).unwrap_or(i32::MAX);
+    let tried = message.reconsume_times().saturating_add(plan.tried_here);
+    let (times, level) = plan.fate(tried);
+    let most = plan.most(tried);
     let mut properties = PropertiesWriter::new();
     for (name, value) in message.properties() {
         if !DROPPED.contains(&&*name) {

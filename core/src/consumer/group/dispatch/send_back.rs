@@ -146,6 +146,21 @@ impl SendBacks {
         id
     }
 
+    /// Begins with the copy: the message's own broker is not asked to take it back.
+    pub(crate) fn start_copy(
+        &mut self,
+        queue: QueueKey,
+        seq: u64,
+        physical_offset: PhysicalOffset,
+        about: (String, Topic),
+    ) -> u64 {
+        let id = self.start(queue, seq, physical_offset, Some(about), Delay::DeadLetter);
+        if let Some(back) = self.table.get_mut(&id) {
+            back.stage = Stage::Copying(0);
+        }
+        id
+    }
+
     pub(crate) fn get(&self, id: u64) -> Option<&SendBack> {
         self.table.get(&id)
     }
@@ -221,6 +236,16 @@ impl SendBacks {
     /// Takes those that wait for their next delivery here.
     pub(crate) fn take_waiting(&mut self) -> Vec<(u64, SendBack)> {
         let is_waiting = |back: &SendBack| back.stage == Stage::Waiting && back.about.is_some();
+        let ids = self.table.iter().filter(|(_, back)| is_waiting(back));
+        let ids: Vec<u64> = ids.map(|(id, _)| *id).collect();
+        ids.into_iter()
+            .filter_map(|id| Some((id, self.table.remove(&id)?)))
+            .collect()
+    }
+
+    /// The same for one queue, those that cannot be read among them.
+    pub(crate) fn take_waiting_of(&mut self, queue: QueueKey) -> Vec<(u64, SendBack)> {
+        let is_waiting = |back: &SendBack| back.stage == Stage::Waiting && back.queue == queue;
         let ids = self.table.iter().filter(|(_, back)| is_waiting(back));
         let ids: Vec<u64> = ids.map(|(id, _)| *id).collect();
         ids.into_iter()

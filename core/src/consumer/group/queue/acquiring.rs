@@ -38,13 +38,12 @@ pub(super) enum Acquire {
 
 impl Queue {
     /// Another member may still hold the queue: give it time to let go.
-    pub(crate) fn wait_for_former_owner(&mut self, cx: &mut Cx<'_>, config: &GroupConfig) {
+    pub(crate) fn wait_for_former_owner(&mut self, cx: &mut Cx<'_>, delay: Duration) {
         self.enter(
             Stage::Acquiring(Acquire::Waiting(HoldReason::TakeoverDelay)),
             cx.now,
         );
-        cx.timers
-            .set(self.timer(QueueTimer::Acquire), cx.now + config.takeover_delay);
+        cx.timers.set(self.timer(QueueTimer::Acquire), cx.now + delay);
     }
 
     /// Asks for the stored offset, or waits until its broker can be asked.

@@ -15,6 +15,8 @@ pub(crate) struct Gate<'a> {
     /// Whether the group's buffer has room for another answer.
     pub(crate) buffer_room: bool,
     pub(crate) draining: bool,
+    /// Whether the broker's lock is ours, if one is needed.
+    pub(crate) locked: bool,
     pub(crate) sub_version: WallTime,
 }
 
@@ -23,6 +25,9 @@ impl Gate<'_> {
     pub(super) fn check(&self, window: &Window) -> Result<(), HoldReason> {
         if self.draining {
             return Err(HoldReason::Draining);
+        }
+        if !self.locked {
+            return Err(HoldReason::WaitsForLock);
         }
         self.replica.ready?;
         if window.unfinished() >= self.config.queue_count_max {

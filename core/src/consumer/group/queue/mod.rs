@@ -17,6 +17,7 @@ mod acquiring;
 mod gate;
 pub(crate) mod harvest;
 pub(crate) mod moved;
+pub(crate) mod orderly;
 pub(crate) mod progress;
 pub(crate) mod pull;
 mod revoking;
@@ -38,6 +39,7 @@ pub(crate) use moved::Moved;
 
 use acquiring::Acquire;
 use moved::Seen;
+pub(crate) use orderly::InOrder;
 use progress::Progress;
 use pull::PullLoop;
 use revoking::Revoke;
@@ -61,6 +63,8 @@ pub(crate) struct Queue {
     pub(crate) missing: bool,
     /// Why it begins elsewhere than the ownership before came to, if it does.
     pub(crate) moved: Option<Moved>,
+    /// What it has if its messages are consumed in order.
+    pub(crate) order: Option<InOrder>,
     stage: Stage,
     since: Instant,
     last_error: Option<LastError>,
@@ -105,6 +109,7 @@ impl Queue {
             listed: false,
             missing: false,
             moved: None,
+            order: None,
             stage,
             since: now,
             last_error: None,
@@ -197,6 +202,10 @@ impl Queue {
     }
 
     fn commit(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        // Without its lock the queue may be another member's.
+        if !self.may_consume(cx.now) {
+            return;
+        }
         let Some(tenure) = self.tenure_mut() else { return };
         let offset = tenure.window.lowest_unfinished();
         if tenure.progress.is_below_floor(offset) {
@@ -233,6 +242,7 @@ impl Queue {
             QueueTimer::Pull,
             QueueTimer::Delivery,
             QueueTimer::Grace,
+            QueueTimer::Suspend,
         ] {
             cx.timers.cancel(self.timer(timer));
         }

@@ -35,6 +35,9 @@ pub(super) enum Revoke {
     },
     /// Only the last commit is awaited.
     LastCommit,
+    /// Messages are consumed in order: the handler may take its time, and what is committed then must be safe before
+    /// the queue is unlocked. See [`orderly`](super::orderly).
+    InOrder { closing: bool },
 }
 
 impl Queue {
@@ -42,6 +45,9 @@ impl Queue {
     pub(crate) fn revoke(&mut self, cx: &mut Cx<'_>, config: &GroupConfig, timeout: Duration) {
         for timer in [QueueTimer::Acquire, QueueTimer::Delivery] {
             cx.timers.cancel(self.timer(timer));
+        }
+        if self.order.is_some() {
+            return self.revoke_in_order(cx, config, timeout);
         }
         let Stage::Owned(tenure) = &mut self.stage else {
             return;
@@ -59,18 +65,25 @@ impl Queue {
         } else {
             Revoke::LastCommit
         };
+        self.become_revoked(revoke);
+        if let Some(grace) = grace {
+            cx.timers.set(self.timer(QueueTimer::Grace), grace);
+        }
+    }
+
+    pub(super) fn become_revoked(&mut self, revoke: Revoke) {
         let old = mem::replace(&mut self.stage, Stage::Acquiring(Acquire::AskingStart));
         if let Stage::Owned(tenure) = old {
             self.stage = Stage::Revoking(tenure, revoke);
-        }
-        if let Some(grace) = grace {
-            cx.timers.set(self.timer(QueueTimer::Grace), grace);
         }
     }
 
     /// The handlers have ended. What a pull carries may still be on its way; and as long as the first
     /// commit is, the broker may answer with what it had before, so its acknowledgement comes here again.
     pub(crate) fn end_grace_early(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        if self.order.is_some() {
+            return self.close_in_order(cx, group, timeout);
+        }
         let Stage::Revoking(tenure, Revoke::Grace { .. }) = &self.stage else {
             return;
         };
@@ -87,6 +100,9 @@ impl Queue {
     /// The handlers have ended, or their grace has: what rose meanwhile is committed, if nobody else
     /// has moved the offset; and what was committed is committed again, if a pull has overtaken it.
     pub(crate) fn end_grace(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        if self.order.is_some() {
+            return self.close_in_order(cx, group, timeout);
+        }
         let Stage::Revoking(tenure, revoke) = &mut self.stage else {
             return;
         };
@@ -128,13 +144,23 @@ impl Queue {
 
     /// Whether handlers of a queue that is given back may still finish with effect.
     pub(crate) const fn is_in_grace(&self) -> bool {
-        matches!(self.stage, Stage::Revoking(_, Revoke::Grace { .. }))
+        matches!(
+            self.stage,
+            Stage::Revoking(_, Revoke::Grace { .. } | Revoke::InOrder { .. })
+        )
+    }
+
+    pub(crate) const fn is_revoking(&self) -> bool {
+        matches!(self.stage, Stage::Revoking(..))
     }
 
     /// Whether nothing is awaited any more.
-    pub(crate) const fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         match &self.stage {
             Stage::Revoking(tenure, Revoke::LastCommit) => !tenure.progress.is_in_flight(),
+            Stage::Revoking(tenure, Revoke::InOrder { closing: true }) => {
+                tenure.progress.is_safe(tenure.window.lowest_unfinished())
+            }
             Stage::Acquiring(_) | Stage::Owned(_) | Stage::Revoking(..) => false,
         }
     }

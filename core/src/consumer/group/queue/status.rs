@@ -28,6 +28,9 @@ impl Queue {
             bytes: tenure.map_or(0, |t| t.window.bytes()),
             delivered: tenure.map_or(0, |t| count(t.window.out())),
             retrying: tenure.map_or(0, |t| count(t.window.failing())),
+            attempt: tenure.map_or(0, |t| t.window.front_attempt()),
+            suspended_until: self.suspended_until(),
+            lock: None,
             held_record: tenure.and_then(|t| t.window.held()),
             reads_from: None,
             stalled_since: None,
@@ -60,6 +63,9 @@ impl Queue {
         );
         if is_full && tenure.window.front() == Some(SlotState::Held) {
             return HoldReason::Undecodable;
+        }
+        if is_full && self.suspended_until().is_some() {
+            return HoldReason::Suspended;
         }
         let is_refused = |error: &LastError| {
             let code = error.code.filter(|_| error.request == PULL);

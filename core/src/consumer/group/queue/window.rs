@@ -33,6 +33,8 @@ pub(crate) enum SlotState {
     Out { deadline: Instant },
     /// With a handler whose token was cancelled; dropped then at the latest.
     Cancelled { until: Instant },
+    /// With a handler that is being dropped, and that nothing may overtake: its report is awaited.
+    Abandoned,
     /// Its handler failed: being sent back, or waiting for its next local delivery.
     Failing,
     /// Cannot be read and is not to be passed.
@@ -383,11 +385,32 @@ impl Window {
         for slot in self.slots.iter().take(index) {
             match slot.state {
                 SlotState::Ready | SlotState::Held => return Below::Stays,
-                SlotState::Out { .. } | SlotState::Cancelled { .. } => below = Below::MayFinish,
+                SlotState::Out { .. } | SlotState::Cancelled { .. } | SlotState::Abandoned => {
+                    below = Below::MayFinish;
+                }
                 SlotState::Failing | SlotState::Done => {}
             }
         }
         below
+    }
+
+    /// Whether a message lies behind one that waits for a delivery.
+    pub(crate) fn is_behind_ready(&self, seq: u64) -> bool {
+        seq > self.first_seq && self.front() == Some(SlotState::Ready)
+    }
+
+    /// How often the lowest unfinished message was delivered again here.
+    pub(crate) fn front_attempt(&self) -> u32 {
+        self.slots.front().map_or(0, |slot| slot.attempt)
+    }
+
+    /// Messages with a handler are due by then.
+    pub(crate) fn shorten(&mut self, latest: Instant) {
+        for slot in &mut self.slots {
+            if let SlotState::Out { deadline } = &mut slot.state {
+                *deadline = latest.min(*deadline);
+            }
+        }
     }
 
     /// How often a message was delivered again here.
@@ -403,7 +426,7 @@ impl Window {
 
     /// Messages with a handler.
     pub(crate) fn out(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.due_at().is_some()).count()
+        self.slots.iter().filter(|slot| slot.is_out()).count()
     }
 
     /// Messages whose handler failed and whose fate is open.
@@ -416,7 +439,8 @@ impl Window {
 
     /// Messages whose token was cancelled and whose handler has not ended.
     pub(crate) fn past_deadline(&self) -> u32 {
-        let cancelled = |slot: &&Slot| matches!(slot.state, SlotState::Cancelled { .. });
+        let cancelled =
+            |slot: &&Slot| matches!(slot.state, SlotState::Cancelled { .. } | SlotState::Abandoned);
         u32::try_from(self.slots.iter().filter(cancelled).count()).unwrap_or(u32::MAX)
     }
 
@@ -441,8 +465,16 @@ impl Slot {
         match self.state {
             SlotState::Out { deadline } => Some(deadline),
             SlotState::Cancelled { until } => Some(until),
-            SlotState::Ready | SlotState::Failing | SlotState::Held | SlotState::Done => None,
+            SlotState::Ready
+            | SlotState::Abandoned
+            | SlotState::Failing
+            | SlotState::Held
+            | SlotState::Done => None,
         }
+    }
+
+    fn is_out(&self) -> bool {
+        self.due_at().is_some() || self.state == SlotState::Abandoned
     }
 }
 

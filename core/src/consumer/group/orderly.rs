@@ -1,0 +1,191 @@
+//! Messages in order: what an outcome means for the queue it came from.
+//!
+//! | outcome | what follows |
+//! |---|---|
+//! | committed | settled; its successor is next |
+//! | suspended, less often than the limit | ready again at the head after a pause, and nothing behind it before |
+//! | suspended once too often, dead letter | a copy is buried; settled when that is acknowledged |
+//! | not started | ready again |
+//!
+//! A run is reported as a whole or in parts. What was behind a message that failed is delivered again behind it,
+//! whatever its own outcome says, unless it was settled before.
+//!
+//! On the way out nothing is suspended or buried: what is not finished is the next owner's.
+//= rocketmq: ConsumeMessageOrderlyService.processConsumeResult type=differs
+//  reason: an outcome for each message; only the one that failed is buried; nothing is settled before its copy is stored.
+
+use core::time::Duration;
+
+use crate::config::SUSPEND_TIME;
+use crate::consumer::cx::Cx;
+use crate::consumer::peers::Peers;
+use crate::event::Verdict;
+use crate::ids::{MessageQueue, QueueKey};
+use crate::message::{OrderlyOutcome, Outcome};
+use crate::notice::NoticeKind;
+use crate::status::GroupPhase;
+
+use super::Group;
+use super::queue::window::SlotState;
+use super::queue::{InOrder, Queue};
+
+impl Group {
+    /// What a new ownership of a queue has for its order.
+    pub(super) fn order_of(&self, name: &MessageQueue) -> Option<InOrder> {
+        if !self.config.is_orderly() {
+            return None;
+        }
+        let Some(locks) = &self.locks else {
+            return Some(InOrder::WITHOUT_LOCK);
+        };
+        Some(InOrder::leased(locks.lease(name)))
+    }
+
+    pub(super) fn settle_in_order(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        key: QueueKey,
+        seq: u64,
+        verdict: Verdict,
+    ) {
+        let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) else {
+            return;
+        };
+        if verdict == Verdict::NotStarted {
+            return tenure.window.ready_again(seq, false);
+        }
+        if tenure.window.is_behind_ready(seq) {
+            return tenure.window.ready_again(seq, true);
+        }
+        // Whoever is dropped has no say in how it is told.
+        let was_dropped = tenure.window.state(seq) == Some(SlotState::Abandoned);
+        if matches!(verdict, Verdict::Handled(_)) && !was_dropped {
+            self.tell_other_kind(cx, key, seq, verdict);
+        }
+        match verdict {
+            Verdict::Ordered(OrderlyOutcome::Commit) | Verdict::Handled(Outcome::Done) => {
+                self.commit_in_order(key, seq);
+            }
+            Verdict::Ordered(OrderlyOutcome::Suspend) | Verdict::Handled(Outcome::Retry) => {
+                self.suspend(cx, peers, key, seq, self.config.suspend_time);
+            }
+            Verdict::Ordered(OrderlyOutcome::SuspendFor(pause))
+            | Verdict::Handled(Outcome::RetryAfter(pause)) => {
+                self.suspend(cx, peers, key, seq, pause);
+            }
+            Verdict::Handled(Outcome::DeadLetter) => self.bury_in_order(cx, peers, key, seq),
+            Verdict::Undecodable | Verdict::Unsupported => self.cannot_open(cx, peers, key, seq, verdict),
+            Verdict::NotStarted => {}
+        }
+    }
+
+    fn commit_in_order(&mut self, key: QueueKey, seq: u64) {
+        if let Some(tenure) = self.queues.get_mut(key).and_then(Queue::tenure_mut) {
+            let freed = tenure.window.finish(seq);
+            self.freed(freed);
+        }
+    }
+
+    fn suspend(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey, seq: u64, pause: Duration) {
+        if self.tries(key, seq) >= self.config.max_reconsume() {
+            return self.bury_in_order(cx, peers, key, seq);
+        }
+        let stays = self.phase == GroupPhase::Running;
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        if let Some(tenure) = queue.tenure_mut() {
+            tenure.window.ready_again(seq, true);
+        }
+        if stays && queue.is_owned() {
+            queue.suspend(cx, pause.clamp(*SUSPEND_TIME.start(), *SUSPEND_TIME.end()));
+        }
+    }
+
+    /// How often a message was tried before this time: sent back, or delivered again here.
+    fn tries(&self, key: QueueKey, seq: u64) -> u32 {
+        let before = self
+            .message(key, seq)
+            .map_or(0, |message| message.reconsume_times());
+        let tenure = self.queues.get(key).and_then(Queue::tenure);
+        before.saturating_add(tenure.map_or(0, |tenure| tenure.window.attempt(seq)))
+    }
+
+    /// A message goes to the dead letters. It holds its queue until that is acknowledged.
+    pub(super) fn bury_in_order(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey, seq: u64) {
+        let stays = self.phase == GroupPhase::Running;
+        let Some(queue) = self.queues.get_mut(key) else {
+            return;
+        };
+        let stays = stays && queue.is_owned();
+        let Some(tenure) = queue.tenure_mut() else { return };
+        if !stays {
+            return tenure.window.ready_again(seq, false);
+        }
+        tenure.window.set_state(seq, SlotState::Failing);
+        self.produce_dead(cx, peers, key, seq);
+    }
+
+    /// The rest after a failure is over.
+    pub(super) fn on_suspend_timer(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.end_suspension();
+        }
+        self.enlist(key);
+        self.deliver(cx);
+    }
+
+    /// A handler speaks of another way to consume than the group's.
+    pub(super) fn tell_other_kind(&mut self, cx: &mut Cx<'_>, key: QueueKey, seq: u64, said: Verdict) {
+        if self.told_other_kind {
+            return;
+        }
+        if let Some(queue) = self.queues.get(key)
+            && let Some(offset) = queue.tenure().and_then(|tenure| tenure.window.offset(seq))
+        {
+            self.told_other_kind = true;
+            let queue = queue.name.clone();
+            cx.notice(&self.name, NoticeKind::OutcomeOfOtherKind { queue, offset, said });
+        }
+    }
+
+    // ---- one ownership after another ----------------------------------------------------------------
+
+    /// The ownership whose handlers still run, if an ownership ends now: its own, or one before it.
+    pub(super) fn still_running(&self, key: QueueKey) -> Option<QueueKey> {
+        if !self.config.is_orderly() {
+            return None;
+        }
+        if self.dispatch.has_runs(key) {
+            return Some(key);
+        }
+        self.queues.get(key).and_then(Queue::follows)
+    }
+
+    /// An ownership delivers nothing before the handlers of an earlier one have ended.
+    pub(super) fn follow(&mut self, key: QueueKey, before: Option<QueueKey>) {
+        let (Some(queue), Some(before)) = (self.queues.get_mut(key), before) else {
+            return;
+        };
+        queue.follow(Some(before));
+        self.followers.insert(before, key);
+    }
+
+    /// Something of an ownership was reported: its successor may be free to go.
+    pub(super) fn predecessor_may_have_ended(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
+        if self.followers.is_empty() || self.dispatch.has_runs(key) {
+            return;
+        }
+        let Some(successor) = self.followers.remove(&key) else {
+            return;
+        };
+        if let Some(queue) = self.queues.get_mut(successor) {
+            queue.follow(None);
+        }
+        self.enlist(successor);
+        self.deliver(cx);
+        self.end_grace_if_idle(cx, successor);
+        self.check_drained(cx);
+    }
+}

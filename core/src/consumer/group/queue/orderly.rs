@@ -1,0 +1,184 @@
+//! What a queue has that is consumed in order: its lease, what it rests for, and whom it must not overtake.
+//!
+//! At most one run is out at a time, from the lowest unfinished message on. What fails is ready again at the head and
+//! nothing behind it is delivered before; other queues go on. So whatever was delivered and is not finished lies at the
+//! front of the window, and the lowest unfinished message tells the whole state:
+//!
+//! ```text
+//!  Ready ──run──► Out ──committed──► the next one
+//!    ▲             │ suspended: rests
+//!    └─────────────┴── failed once too often: Failing until its copy is stored
+//! ```
+//!
+//! A queue that is given back waits for its handler, however long that takes, then for its commit; only then is it
+//! unlocked:
+//!
+//! ```text
+//!   Owned ──► InOrder: handler ends ──► commits until that is safe ──► gone, and unlocked
+//! ```
+
+use core::time::Duration;
+
+use crate::config::GroupConfig;
+use crate::consumer::cx::{Cx, QueueTimer};
+use crate::ids::{ConsumerGroup, QueueKey};
+use crate::status::HoldReason;
+use crate::time::Instant;
+
+use super::acquiring::Acquire;
+use super::revoking::Revoke;
+use super::window::SlotState;
+use super::{Queue, Stage};
+
+/// Pause before a last commit that failed is sent again.
+const LAST_COMMIT_RETRY: Duration = Duration::from_millis(500);
+
+/// What an ownership has that is consumed in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InOrder {
+    /// Until when the broker's lock is ours.
+    lease: Option<Instant>,
+    /// Whether other members may have had it.
+    beside_others: bool,
+    /// An earlier ownership whose handlers still run.
+    follows: Option<QueueKey>,
+    suspended_until: Option<Instant>,
+}
+
+impl InOrder {
+    /// Every member has every queue: there is nobody to lock out.
+    pub(crate) const WITHOUT_LOCK: Self = Self {
+        lease: Some(Instant::from_micros(u64::MAX)),
+        beside_others: false,
+        follows: None,
+        suspended_until: None,
+    };
+
+    /// The lock comes first; it may be ours already.
+    pub(crate) const fn leased(lease: Option<Instant>) -> Self {
+        Self {
+            lease,
+            ..Self::WITHOUT_LOCK
+        }
+    }
+}
+
+impl Queue {
+    // ---- the lock -------------------------------------------------------------------------------
+
+    /// Its lock is asked for before anything else.
+    pub(crate) fn begin_with_lock(&mut self, now: Instant, beside_others: bool) {
+        if let Some(order) = &mut self.order {
+            order.beside_others = beside_others;
+        }
+        let waits = Stage::Acquiring(Acquire::Waiting(HoldReason::WaitsForLock));
+        self.enter(waits, now);
+    }
+
+    pub(crate) const fn waits_for_lock(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Acquiring(Acquire::Waiting(HoldReason::WaitsForLock))
+        )
+    }
+
+    pub(crate) const fn learn_lease(&mut self, lease: Option<Instant>) {
+        if let Some(order) = &mut self.order {
+            order.lease = lease;
+        }
+    }
+
+    /// Whether it may be pulled, delivered and committed: always, unless it needs a lock.
+    pub(crate) fn may_consume(&self, now: Instant) -> bool {
+        self.order
+            .is_none_or(|order| order.lease.is_some_and(|until| now < until))
+    }
+
+    pub(crate) fn is_beside_others(&self) -> bool {
+        self.order.is_some_and(|order| order.beside_others)
+    }
+
+    // ---- handlers of earlier ownerships -----------------------------------------------------------
+
+    /// Nothing is delivered before the handlers of an earlier ownership have ended.
+    pub(crate) const fn follow(&mut self, before: Option<QueueKey>) {
+        if let Some(order) = &mut self.order {
+            order.follows = before;
+        }
+    }
+
+    pub(crate) fn follows(&self) -> Option<QueueKey> {
+        self.order.and_then(|order| order.follows)
+    }
+
+    // ---- one run after another --------------------------------------------------------------------
+
+    /// Whether its next run may begin, provided that none is out and the lock is ours.
+    pub(crate) fn has_next_in_order(&self) -> bool {
+        let is_free = self
+            .order
+            .is_some_and(|order| order.follows.is_none() && order.suspended_until.is_none());
+        let front = self.tenure().and_then(|tenure| tenure.window.front());
+        is_free && front == Some(SlotState::Ready)
+    }
+
+    /// The lowest unfinished message has failed: nothing is delivered for a while.
+    pub(crate) fn suspend(&mut self, cx: &mut Cx<'_>, pause: Duration) {
+        let timer = self.timer(QueueTimer::Suspend);
+        if let Some(order) = &mut self.order {
+            let until = cx.now + pause;
+            order.suspended_until = Some(until);
+            cx.timers.set(timer, until);
+        }
+    }
+
+    pub(crate) const fn end_suspension(&mut self) {
+        if let Some(order) = &mut self.order {
+            order.suspended_until = None;
+        }
+    }
+
+    pub(crate) fn suspended_until(&self) -> Option<Instant> {
+        self.order.and_then(|order| order.suspended_until)
+    }
+
+    // ---- given back -------------------------------------------------------------------------------
+
+    /// The share is lost. A handler that runs may go on for a while, then its token is cancelled.
+    pub(super) fn revoke_in_order(&mut self, cx: &mut Cx<'_>, config: &GroupConfig, timeout: Duration) {
+        cx.timers.cancel(self.timer(QueueTimer::Suspend));
+        self.end_suspension();
+        let Stage::Owned(tenure) = &mut self.stage else {
+            return;
+        };
+        tenure.pull.stop(cx);
+        tenure.window.shorten(cx.now + config.orderly_revoke_max);
+        let due = tenure.window.next_due();
+        // A process that dies while it waits for its handler loses nothing that is finished.
+        self.commit_if_due(cx, &config.group, timeout);
+        self.since = cx.now;
+        self.become_revoked(Revoke::InOrder { closing: false });
+        if let Some(at) = due {
+            cx.timers.set(self.timer(QueueTimer::Delivery), at);
+        }
+    }
+
+    /// The handlers have ended: commits until nothing of ours can change what is stored any more.
+    pub(super) fn close_in_order(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
+        let Stage::Revoking(tenure, revoke @ Revoke::InOrder { .. }) = &mut self.stage else {
+            return;
+        };
+        *revoke = Revoke::InOrder { closing: true };
+        let value = tenure.window.lowest_unfinished();
+        let carried = tenure.progress.carried_until(value, cx.now);
+        let (is_safe, is_under_way) = (tenure.progress.is_safe(value), tenure.progress.is_in_flight());
+        let timer = self.timer(QueueTimer::Grace);
+        if is_safe {
+            cx.timers.cancel(timer);
+        } else if !is_under_way {
+            self.commit_if_due(cx, group, timeout);
+            cx.timers
+                .set(timer, carried.unwrap_or(cx.now + LAST_COMMIT_RETRY));
+        }
+    }
+}
