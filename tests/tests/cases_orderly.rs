@@ -78,42 +78,60 @@ fn locked_ids(asked: &Asked) -> Vec<i32> {
     names.queues.iter().map(|queue| queue.id.0).collect()
 }
 
+/// An empty list is no list, and changes nothing; one that names others takes the queues, once.
 #[test]
 fn rb_05_a_list_without_us_costs_the_queues_once_and_they_come_back_by_themselves() {
-    let mut bench = member(2, |_| {});
-    bench.store("T", 0, 10);
-    bench.store("T", 1, 8);
-    bench.settle();
-    bench.sleep(secs(1));
-    // A pull fails with its connection.
-    let conn = bench.expect_pull().0.link.conn;
-    bench.close(conn);
-    bench.idle(secs(99));
-    bench.set_members(&[]);
-    bench.idle(secs(20));
-    assert!(bench.status().groups[0].queues.is_empty());
-    bench.set_members(&["c1"]);
-    bench.sleep(secs(20));
-    for (id, stored) in [(0, 10), (1, 8)] {
-        let queue = bench.queue(id).expect("it is owned again");
-        assert_eq!(queue.state, QueueState::Pulling, "{queue:?}");
-        assert!(queue.lock.is_some_and(|lock| lock.held));
-        assert_eq!(queue.next_offset, Some(QueueOffset(stored)));
+    for (list, kept) in [(&[][..], true), (&["c0"][..], false)] {
+        let mut bench = member(2, |_| {});
+        bench.store("T", 0, 10);
+        bench.store("T", 1, 8);
+        bench.settle();
+        bench.sleep(secs(1));
+        // A pull fails with its connection.
+        let conn = bench.expect_pull().0.link.conn;
+        bench.close(conn);
+        bench.idle(secs(99));
+        bench.set_members(list);
+        bench.idle(secs(20));
+        assert_eq!(bench.queue(0).is_some(), kept, "{list:?}");
+        if !kept {
+            // What the earlier ownerships have asked for is nobody's any more.
+            bench.drop_requests(PULL);
+        }
+        bench.set_members(&["c1"]);
+        bench.idle(secs(20));
+        for (id, stored) in [(0, 10), (1, 8)] {
+            let queue = bench.queue(id).expect("it is owned again");
+            assert_eq!(queue.state, QueueState::Pulling, "{queue:?}");
+            assert!(queue.lock.is_some_and(|lock| lock.held));
+            assert_eq!(queue.next_offset, Some(QueueOffset(stored)));
+        }
+        assert_eq!(bench.outstanding(PULL).len(), 2, "one for each queue");
+        stays_and_moves(&mut bench);
     }
-    assert_eq!(bench.outstanding(PULL).len(), 2, "one for each queue");
+}
+
+/// From now on each pull brings two messages: no queue is dropped any more, and offsets rise.
+fn stays_and_moves(bench: &mut Bench) {
     let revoked = |bench: &Bench| bench.count_notices(|kind| matches!(kind, NoticeKind::Revoked { .. }));
-    let before = revoked(&bench);
+    let before = revoked(bench);
     for _ in 0..160 {
         for pull in bench.drop_requests(PULL) {
             let first = pull.request::<PullRequest>().offset.0;
             bench.found_at(&pull, [first, first + 1], 10, first + 2);
         }
-        while let Some(run) = bench.take_runs().pop() {
-            bench.report(&run, COMMIT);
+        loop {
+            let runs = bench.take_runs();
+            if runs.is_empty() {
+                break;
+            }
+            for run in runs {
+                bench.report(&run, COMMIT);
+            }
         }
         bench.sleep(secs(1));
     }
-    assert_eq!(revoked(&bench), before, "no queue is dropped again");
+    assert_eq!(revoked(bench), before, "no queue is dropped again");
     let queue = bench.queue(0).expect("it is owned");
     assert!(queue.committed >= Some(QueueOffset(300)), "{queue:?}");
 }

@@ -311,6 +311,9 @@ impl Group {
     ) {
         let why = alloc::format!("{error}");
         cx.notice(&self.name, NoticeKind::CommitFailed { queue, offset, why });
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.rest_before_last_commit(cx.now);
+        }
         self.end_grace_if_idle(cx, key);
         self.bury_if_gone(cx, key);
         self.last_commit_failed(cx);

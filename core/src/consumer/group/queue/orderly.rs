@@ -157,7 +157,10 @@ impl Queue {
         // A process that dies while it waits for its handler loses nothing that is finished.
         self.commit_if_due(cx, &config.group, timeout);
         self.since = cx.now;
-        self.become_revoked(Revoke::InOrder { closing: false });
+        self.become_revoked(Revoke::InOrder {
+            closing: false,
+            rests_until: None,
+        });
         if let Some(at) = due {
             cx.timers.set(self.timer(QueueTimer::Delivery), at);
         }
@@ -165,20 +168,31 @@ impl Queue {
 
     /// The handlers have ended: commits until nothing of ours can change what is stored any more.
     pub(super) fn close_in_order(&mut self, cx: &mut Cx<'_>, group: &ConsumerGroup, timeout: Duration) {
-        let Stage::Revoking(tenure, revoke @ Revoke::InOrder { .. }) = &mut self.stage else {
+        let timer = self.timer(QueueTimer::Grace);
+        let Stage::Revoking(tenure, Revoke::InOrder { closing, rests_until }) = &mut self.stage else {
             return;
         };
-        *revoke = Revoke::InOrder { closing: true };
+        *closing = true;
         let value = tenure.window.lowest_unfinished();
+        if tenure.progress.is_safe(value) {
+            return cx.timers.cancel(timer);
+        }
+        if tenure.progress.is_in_flight() {
+            return;
+        }
         let carried = tenure.progress.carried_until(value, cx.now);
-        let (is_safe, is_under_way) = (tenure.progress.is_safe(value), tenure.progress.is_in_flight());
-        let timer = self.timer(QueueTimer::Grace);
-        if is_safe {
-            cx.timers.cancel(timer);
-        } else if !is_under_way {
-            self.commit_if_due(cx, group, timeout);
-            cx.timers
-                .set(timer, carried.unwrap_or(cx.now + LAST_COMMIT_RETRY));
+        let rests_until = rests_until.filter(|until| cx.now < *until);
+        match carried.max(rests_until) {
+            Some(until) => cx.timers.set(timer, until),
+            None => self.commit_if_due(cx, group, timeout),
+        }
+    }
+
+    /// A commit has failed. The last one is sent again after a pause: where there is no way to the broker it fails at
+    /// once.
+    pub(crate) fn rest_before_last_commit(&mut self, now: Instant) {
+        if let Stage::Revoking(_, Revoke::InOrder { rests_until, .. }) = &mut self.stage {
+            *rests_until = Some(now + LAST_COMMIT_RETRY);
         }
     }
 }

@@ -15,6 +15,7 @@ use core::time::Duration;
 use crate::config::GroupConfig;
 use crate::consumer::cx::{Cx, QueueAsk, QueueTimer, Replica, TimerKey};
 use crate::ids::{ConsumerGroup, QueueOffset};
+use crate::time::Instant;
 
 use super::acquiring::Acquire;
 use super::{Queue, Stage};
@@ -37,7 +38,12 @@ pub(super) enum Revoke {
     LastCommit,
     /// Messages are consumed in order: the handler may take its time, and what is committed then must be safe before
     /// the queue is unlocked. See [`orderly`](super::orderly).
-    InOrder { closing: bool },
+    InOrder {
+        /// Whether they have ended.
+        closing: bool,
+        /// Before that it is not committed again: it has just failed.
+        rests_until: Option<Instant>,
+    },
 }
 
 impl Queue {
@@ -158,7 +164,7 @@ impl Queue {
     pub(crate) fn is_gone(&self) -> bool {
         match &self.stage {
             Stage::Revoking(tenure, Revoke::LastCommit) => !tenure.progress.is_in_flight(),
-            Stage::Revoking(tenure, Revoke::InOrder { closing: true }) => {
+            Stage::Revoking(tenure, Revoke::InOrder { closing: true, .. }) => {
                 tenure.progress.is_safe(tenure.window.lowest_unfinished())
             }
             Stage::Acquiring(_) | Stage::Owned(_) | Stage::Revoking(..) => false,
