@@ -153,9 +153,12 @@ pub struct AllocateQuestion {
 pub struct ShutdownReport {
     /// Messages settled over the life of the group.
     pub finished: u64,
+    /// Failed messages among them that were dropped, because the group broadcasts.
+    pub dropped: u64,
     /// Messages that handlers had begun and did not finish in time.
     pub abandoned: u64,
-    /// The offset that each queue's broker acknowledged last, if it did.
+    /// The offset that each queue's broker acknowledged last, if it did; in a group that broadcasts, what the store
+    /// has.
     pub committed: Vec<(MessageQueue, Option<QueueOffset>)>,
     /// Whether the drain deadline passed before all handlers had ended.
     pub timed_out: bool,
@@ -197,6 +200,22 @@ pub enum RefusalReason {
     /// The settings cannot be used.
     #[error("{0}: {1}")]
     BadConfig(&'static str, String),
+    /// Another process consumes under the same identity.
+    #[error(
+        "another process uses {place}: each process needs an instance name of its own, the same one after a restart"
+    )]
+    StoreInUse {
+        /// Where the offsets live.
+        place: String,
+    },
+    /// The offsets that are stored with this member cannot be had.
+    #[error("the offsets in {place} cannot be used: {why}")]
+    StoreUnusable {
+        /// Where they live.
+        place: String,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 /// A peer's answer to a call.
@@ -274,24 +293,42 @@ impl CallError {
     }
 }
 
-/// What to do with the store. Reserved: broadcasting uses it.
+/// What to do with the store. Questions for one key follow each other: one is asked when the one before has been
+/// answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub enum StoreAction {
-    /// Read; answered by `StoreEvent::Loaded`.
+    /// Read, and keep others from it from now on; answered by
+    /// [`StoreEvent::Loaded`](crate::event::StoreEvent::Loaded). The group whose key it is begins with this, and
+    /// lets go of it when [`AppAction::GroupStopped`] or [`AppAction::Refused`] tells its end.
     Load {
         /// What.
         key: Box<StoreKey>,
+        /// Names the question; rises over all questions of a client.
+        seq: u64,
     },
-    /// Write; answered by `StoreEvent::Saved`.
+    /// Write; answered by [`StoreEvent::Saved`](crate::event::StoreEvent::Saved) when the content would survive a
+    /// loss of power, or has not been written.
     Save {
         /// What.
         key: Box<StoreKey>,
-        /// Counts the saves of the key.
+        /// Names the save; rises over all questions of a client.
         seq: u64,
         /// The content.
         bytes: Bytes,
+        /// What becomes of what was stored before.
+        former: Former,
     },
+}
+
+/// What becomes of the content that another one replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum Former {
+    /// It is the backup from now on. One without any byte is none: the backup stays what it was.
+    Backup,
+    /// It cannot be read, and is kept aside for people. The backup stays what it was.
+    Aside,
 }
 
 impl From<NetAction> for Action {

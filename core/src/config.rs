@@ -138,6 +138,10 @@ settings! {
     /// Groups the client may hold at once, those that are leaving included. Default 64, 1..=1024: every
     /// heartbeat names all of them, and one task carries them.
     groups_max / set_groups_max: u32 = 64;
+    /// Names what this member stores for itself; has to be the same after a restart, and another one for each
+    /// process that stores in the same place (`instanceName`). Default `DEFAULT`; 1 to 128 bytes. Only groups that
+    /// broadcast store anything.
+    instance / set_instance: String = String::from("DEFAULT");
     /// The same notice about the same subject is repeated no more often than this, that a request is refused six
     /// times more rarely. Default 10 s.
     notice_interval / set_notice_interval: Duration = secs(10);
@@ -211,6 +215,12 @@ impl ClientConfig {
             return Err(ConfigError::new(
                 "requests_per_link_max",
                 "must be at least 1, and send_queue_bytes_max at least 65536",
+            ));
+        }
+        if self.instance.trim().is_empty() || self.instance.len() > 128 {
+            return Err(ConfigError::new(
+                "instance",
+                "must not be blank, and have at most 128 bytes",
             ));
         }
         check_range("groups_max", self.groups_max, 1, 1024)
@@ -295,7 +305,8 @@ pub enum MessageModel {
     /// The members share the queues; offsets live on the brokers.
     #[default]
     Clustering,
-    /// Every member gets every queue; offsets live with the member. Not supported yet.
+    /// Every member gets every queue. Offsets live with the member, in a store; the broker is told none. A message
+    /// that fails is reported and dropped: to send it back would bring it to every member again.
     Broadcasting,
 }
 
@@ -312,12 +323,26 @@ pub enum ConsumeMode {
     Orderly,
 }
 
+/// What follows when the offsets that are stored with a member can be read neither where they are nor from their
+/// backup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum DamagedStore {
+    /// The group does not start, and the error names the place: somebody decides what is read twice or skipped.
+    #[default]
+    Refuse,
+    /// Every queue begins by the start policy; what cannot be read is kept aside.
+    StartOver,
+}
+
 settings! {
     /// One consumer group of a client: what it reads, from where, and how much it may hold.
     GroupConfig { group: ConsumerGroup, subscriptions: Vec<(Topic, String)>, max_reconsume: Option<u32> }
 
     /// Clustering (default) or broadcasting (`messageModel`).
     model / set_model: MessageModel = MessageModel::Clustering;
+    /// What follows when stored offsets of a group that broadcasts cannot be read. Default: it does not start.
+    damaged_store / set_damaged_store: DamagedStore = DamagedStore::Refuse;
     /// Concurrently (default) or orderly.
     mode / set_mode: ConsumeMode = ConsumeMode::Concurrently;
     /// Where to start when nothing is stored (`consumeFromWhere`). Default latest.
@@ -481,6 +506,13 @@ impl GroupConfig {
         }
         if self.model == MessageModel::Broadcasting {
             return Err(ConfigError::new("model", "broadcasting is not supported yet"));
+        }
+        if self.model == MessageModel::Broadcasting && self.mode == ConsumeMode::Orderly {
+            return Err(ConfigError::new(
+                "mode",
+                "orderly consumption locks queues against other members, and a group that broadcasts has every \
+                 queue at every member; use a concurrency of 1",
+            ));
         }
         self.strategy
             .check()
@@ -740,6 +772,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_member_stores_has_a_name() {
+        for (name, good) in [("a", true), ("", false), (" ", false)] {
+            let key = client_key(|c| {
+                c.set_instance(name.into());
+            });
+            assert_eq!(key, (!good).then_some("instance"), "{name:?}");
+        }
+        for (bytes, key) in [(128, None), (129, Some("instance"))] {
+            let refused = client_key(|c| {
+                c.set_instance("x".repeat(bytes));
+            });
+            assert_eq!(refused, key, "{bytes}");
+        }
+    }
+
+    #[test]
     fn a_client_has_an_id_and_a_name_server() {
         let servers = || vec![PeerAddr::new("ns.local", 9876)];
         for (config, key) in [
@@ -794,6 +842,13 @@ mod tests {
         assert_eq!(
             group_key(|c| {
                 c.set_model(MessageModel::Broadcasting);
+            }),
+            Some("model")
+        );
+        assert_eq!(
+            group_key(|c| {
+                c.set_model(MessageModel::Broadcasting)
+                    .set_mode(ConsumeMode::Orderly);
             }),
             Some("model")
         );

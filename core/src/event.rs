@@ -3,7 +3,6 @@
 //! Events are plain data, so a run can be written down and repeated.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
@@ -304,26 +303,51 @@ pub enum Target {
     Address(PeerAddr),
 }
 
-/// What a store did. Reserved: broadcasting uses it.
+/// What a store did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum StoreEvent {
-    /// The stored bytes, if there are any.
+    /// Answer to [`StoreAction::Load`](crate::action::StoreAction::Load).
     Loaded {
         /// Of what.
         key: Box<StoreKey>,
-        /// The bytes.
-        bytes: Option<Bytes>,
+        /// The number of the question.
+        seq: u64,
+        /// Where it lives, in words for people: the path of a file.
+        place: Box<str>,
+        /// What is stored. Whether it can be used is decided here, not by the store.
+        found: Box<Result<Found, StoreError>>,
     },
-    /// The bytes are safe.
+    /// Answer to [`StoreAction::Save`](crate::action::StoreAction::Save).
     Saved {
         /// Of what.
         key: Box<StoreKey>,
-        /// The sequence number of the save.
+        /// The number of the save.
         seq: u64,
-        /// Why it failed, if it did.
-        error: Option<Box<String>>,
+        /// Why the content is not safe, if it is not.
+        error: Option<Box<str>>,
     },
+}
+
+/// What a store has under one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// What was saved last, if anything was.
+    pub main: Option<Bytes>,
+    /// What was saved before that, as far as the store keeps it.
+    pub backup: Option<Bytes>,
+}
+
+/// Why a store has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Somebody else uses what is stored under the key.
+    #[error("another process uses it")]
+    InUse,
+    /// The store cannot read it, in words for people.
+    #[error("{0}")]
+    Failed(Box<str>),
 }
 
 impl From<NetEvent> for Event {

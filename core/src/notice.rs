@@ -368,6 +368,37 @@ pub enum NoticeKind {
         /// What the handler said.
         said: Verdict,
     },
+    /// A message has failed and is dropped, because the group broadcasts.
+    Dropped {
+        /// The queue.
+        queue: MessageQueue,
+        /// The message.
+        offset: QueueOffset,
+        /// Its id, unless it could not be read.
+        message_id: Option<String>,
+    },
+    /// Stored offsets cannot be read; their backup is used. What was finished since it was made is delivered again.
+    BackupUsed {
+        /// Where they live.
+        place: String,
+        /// What is wrong with them.
+        why: String,
+    },
+    /// Neither stored offsets nor their backup can be read; as was configured, every queue begins by the start
+    /// policy.
+    StartedOver {
+        /// Where they live.
+        place: String,
+        /// What is wrong with them.
+        why: String,
+    },
+    /// Offsets could not be stored; it is tried again.
+    SaveFailed {
+        /// Where they live.
+        place: String,
+        /// Why.
+        why: String,
+    },
     /// A commit was not acknowledged; it is sent again.
     CommitFailed {
         /// The queue.

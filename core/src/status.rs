@@ -113,6 +113,10 @@ pub struct GroupStatus {
     pub finished: u64,
     /// Failed messages among them: taken back by a broker, or stored as a copy.
     pub retried: u64,
+    /// Failed messages that were dropped, because the group broadcasts.
+    pub dropped: u64,
+    /// Where the group keeps its offsets if it does so itself, because it broadcasts.
+    pub store: Option<StoreStatus>,
     /// Failed messages that are being sent back or wait for that.
     pub retrying: u32,
     /// When the oldest run that is not reported was handed out.
@@ -120,6 +124,19 @@ pub struct GroupStatus {
     /// Messages that are not finished, over all queues, as far as their brokers have told: those that are
     /// here and those that are still there.
     pub lag: u64,
+}
+
+/// What a group that broadcasts keeps of its offsets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StoreStatus {
+    /// Where they live, in words for people.
+    pub place: String,
+    /// Whether something has changed that is not stored yet.
+    pub behind: bool,
+    /// Failed attempts to store them in a row.
+    pub failures: u32,
+    /// Why the last attempt failed, until one works.
+    pub trouble: Option<String>,
 }
 
 /// Where a group is in its life.

@@ -168,6 +168,10 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::OutcomeOfOtherKind { .. }
         | NoticeKind::LockLost { .. }
         | NoticeKind::LockRefused { .. }
+        | NoticeKind::Dropped { .. }
+        | NoticeKind::BackupUsed { .. }
+        | NoticeKind::StartedOver { .. }
+        | NoticeKind::SaveFailed { .. }
         | NoticeKind::CommitFailed { .. }
         | NoticeKind::ClockWentBack { .. }
         // What a later version adds is more likely to matter than not.

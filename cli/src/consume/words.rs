@@ -295,6 +295,22 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr], at: Instant) -> (Level, St
                 "the handler answers {said:?} to {queue} offset {offset}, which is not of this way to consume"
             ),
         ),
+        K::Dropped { queue, offset, .. } => (
+            L::Warn,
+            format!("{queue} offset {offset} has failed and is dropped: the group broadcasts"),
+        ),
+        K::BackupUsed { place, why } => (
+            L::Warn,
+            format!("the offsets in {place} cannot be read ({why}); their backup is used"),
+        ),
+        K::StartedOver { place, why } => (
+            L::Error,
+            format!("the offsets in {place} cannot be read ({why}); every queue begins by the start policy"),
+        ),
+        K::SaveFailed { place, why } => (
+            L::Error,
+            format!("offsets could not be stored in {place}: {why}; it is tried again"),
+        ),
         K::CommitFailed { queue, offset, why } => (
             L::Warn,
             format!("{queue} could not be committed up to {offset}: {why}"),

@@ -28,6 +28,8 @@ impl Group {
             buffer_bytes: self.buffer_bytes,
             finished: self.finished,
             retried: self.retries,
+            dropped: 0,
+            store: None,
             retrying: u32::try_from(self.send_backs.len()).unwrap_or(u32::MAX),
             oldest_delivery: self.dispatch.oldest(),
             lag: queues.iter().filter_map(QueueStatus::lag).sum(),

@@ -626,6 +626,8 @@ pub(in crate::sim) fn status(world: &World) -> Status {
         buffer_bytes: 0,
         finished: 0,
         retried: 0,
+        dropped: 0,
+        store: None,
         retrying: 0,
         oldest_delivery: None,
         lag: 0,
