@@ -337,6 +337,12 @@ impl From<NetAction> for Action {
     }
 }
 
+impl From<StoreAction> for Action {
+    fn from(action: StoreAction) -> Self {
+        Self::Store(action)
+    }
+}
+
 impl From<AppAction> for Action {
     fn from(action: AppAction) -> Self {
         Self::App(action)

@@ -504,9 +504,6 @@ impl GroupConfig {
             check_name("subscribe", "topic", topic.as_str(), TOPIC_LEN_MAX)?;
             check_expression(topic, expression)?;
         }
-        if self.model == MessageModel::Broadcasting {
-            return Err(ConfigError::new("model", "broadcasting is not supported yet"));
-        }
         if self.model == MessageModel::Broadcasting && self.mode == ConsumeMode::Orderly {
             return Err(ConfigError::new(
                 "mode",
@@ -843,14 +840,14 @@ mod tests {
             group_key(|c| {
                 c.set_model(MessageModel::Broadcasting);
             }),
-            Some("model")
+            None
         );
         assert_eq!(
             group_key(|c| {
                 c.set_model(MessageModel::Broadcasting)
                     .set_mode(ConsumeMode::Orderly);
             }),
-            Some("model")
+            Some("mode")
         );
         assert_eq!(
             group_key(|c| {

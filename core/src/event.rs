@@ -356,6 +356,12 @@ impl From<NetEvent> for Event {
     }
 }
 
+impl From<StoreEvent> for Event {
+    fn from(event: StoreEvent) -> Self {
+        Self::Store(event)
+    }
+}
+
 impl From<AppEvent> for Event {
     fn from(event: AppEvent) -> Self {
         Self::App(event)

@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::cx::{Destination, Purpose, Replica, Wish};
-use super::group::Group;
+use super::group::{Group, Kept};
 use super::peers::Peers;
 use super::{ConsumerState, Life, calls};
 use crate::action::{AppAction, CallError, Refusal, RefusalReason};
-use crate::config::{CONCURRENCY, ConfigError, GroupConfig};
+use crate::config::{CONCURRENCY, ConfigError, GroupConfig, MessageModel};
 use crate::event::{AppEvent, Call, Target};
 use crate::ids::{ConsumerGroup, PeerAddr, Topic};
 
@@ -23,6 +23,7 @@ impl ConsumerState {
                 let mut cx = self.ground.cx();
                 match self.by_name.get(&group).and_then(|key| self.groups.get_mut(*key)) {
                     Some(group) => group.drain(&mut cx, drain),
+                    None if self.loads.call_off(&group) => self.never_began(group),
                     None => self.refuse(Some(group), "stop", RefusalReason::UnknownGroup),
                 }
             }
@@ -95,22 +96,34 @@ impl ConsumerState {
         if self.life != Life::Running {
             return self.refuse(Some(name), "start", RefusalReason::ShuttingDown);
         }
-        if self.by_name.contains_key(&name) {
+        if self.by_name.contains_key(&name) || self.loads.is_loading(&name) {
             return self.refuse(Some(name), "start", RefusalReason::AlreadyRegistered);
         }
         let most = self.config.groups_max;
-        if self.groups.len() >= most as usize {
+        if self.groups.len() + self.loads.len() >= most as usize {
             return self.refuse(Some(name), "start", RefusalReason::TooManyGroups { most });
         }
         if let Err(ConfigError { key, why }) = config.check() {
             return self.refuse(Some(name), "start", RefusalReason::BadConfig(key, why));
         }
+        if config.model == MessageModel::Broadcasting {
+            return self.load_offsets(config);
+        }
+        self.begin_group(config, None);
+    }
+
+    /// The settings are good, and what the group keeps itself is known.
+    pub(super) fn begin_group(&mut self, config: Arc<GroupConfig>, kept: Option<Kept>) {
+        let name = config.group.clone();
         self.farewells.revoke(&name);
         let client = self.config.clone();
         let mut cx = self.ground.cx();
         let key = self.groups.insert_with(|key| {
             Group::new(&mut cx, key, config, &client).expect("the configuration was checked above")
         });
+        if let (Some(group), Some(kept)) = (self.groups.get_mut(key), kept) {
+            group.keep_offsets(kept);
+        }
         self.by_name.insert(name.clone(), key);
         let topics: Vec<Topic> = self
             .groups
@@ -139,6 +152,9 @@ impl ConsumerState {
         self.beats.leave();
         for server in self.routes.servers() {
             self.rpc.dial_no_more(server);
+        }
+        for group in self.loads.call_off_all() {
+            self.refuse(Some(group), "start", RefusalReason::ShuttingDown);
         }
         for key in self.groups.keys() {
             let mut cx = self.ground.cx();

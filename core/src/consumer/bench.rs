@@ -79,6 +79,8 @@ impl Bench {
                 Wish::Route(topic) => format!("route {topic}"),
                 Wish::Locks(_) => String::from("locks"),
                 Wish::Room(_) => String::from("room"),
+                Wish::Keep(_, queue, offset) => format!("keep {offset} of {queue:?}"),
+                Wish::Save(_) => String::from("save"),
                 Wish::Leave(_) => String::from("leave"),
                 Wish::Stopped(_) => String::from("stopped"),
                 Wish::Notice(_, kind) => format!("notice {kind:?}"),

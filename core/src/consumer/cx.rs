@@ -57,6 +57,8 @@ pub(crate) enum GroupTimer {
     Allocate,
     /// Commit what has changed.
     Commit,
+    /// Try again to store what the group keeps itself.
+    Save,
     /// Try a send back again, or deliver its message again here.
     SendBack(u64),
     /// Look for queues that stand still.
@@ -283,6 +285,10 @@ pub(crate) enum Wish {
     Locks(GroupKey),
     /// A group's buffer has room again: queues that were held for it may pull.
     Room(GroupKey),
+    /// An ownership of a group that broadcasts has come to an offset, which is to be kept.
+    Keep(GroupKey, QueueKey, QueueOffset),
+    /// What a group keeps itself has changed, or may be stored again.
+    Save(GroupKey),
     /// The brokers are to be told that a group leaves.
     Leave(GroupKey),
     /// A group has ended.

@@ -19,10 +19,12 @@ mod cx;
 mod farewell;
 mod group;
 mod heartbeat;
+mod loading;
 mod network;
 mod notices;
 mod peers;
 mod routes;
+mod storing;
 mod wakeup;
 mod wishes;
 
@@ -43,6 +45,7 @@ use cx::{Cx, Purpose, TimerKey, Wish};
 use farewell::Farewells;
 use group::Group;
 use heartbeat::Heartbeats;
+use loading::Loads;
 use notices::Notices;
 use peers::Peers;
 use routes::Routes;
@@ -65,6 +68,7 @@ pub struct ConsumerState {
     beats: Heartbeats,
     groups: Slab<GroupKey, Group>,
     by_name: BTreeMap<ConsumerGroup, GroupKey>,
+    loads: Loads,
     calls: Calls,
     notices: Notices,
     farewells: Farewells,
@@ -118,6 +122,7 @@ impl ConsumerState {
             beats: Heartbeats::new(&config),
             groups: Slab::new(),
             by_name: BTreeMap::new(),
+            loads: Loads::default(),
             calls: Calls::default(),
             notices: Notices::new(config.notice_interval),
             farewells: Farewells::default(),
@@ -137,8 +142,7 @@ impl ConsumerState {
             Event::Wakeup => self.expire(),
             Event::Net(event) => self.on_net(event),
             Event::App(event) => self.on_app(event),
-            // Nothing was asked of a store yet.
-            Event::Store(_) => self.ground.counters.stale_answers += 1,
+            Event::Store(event) => self.on_store(event),
         }
         self.settle();
         let is_settled = self.note_settled();

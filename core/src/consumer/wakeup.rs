@@ -67,7 +67,7 @@ impl TimerKey {
             Self::Presence(_) => WakeReason::Presence,
             Self::Group(_, GroupTimer::Rebalance) => WakeReason::Rebalance,
             Self::Group(_, GroupTimer::Allocate) => WakeReason::Allocate,
-            Self::Group(_, GroupTimer::Commit) => WakeReason::Commit,
+            Self::Group(_, GroupTimer::Commit | GroupTimer::Save) => WakeReason::Commit,
             Self::Group(_, GroupTimer::SendBack(_)) => WakeReason::SendBack,
             Self::Group(_, GroupTimer::Stalls) => WakeReason::Stalls,
             Self::Group(_, GroupTimer::Phase) => WakeReason::Shutdown,

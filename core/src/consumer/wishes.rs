@@ -101,6 +101,13 @@ impl ConsumerState {
                     group.use_room(&mut cx, Peers::of(&self.routes, &self.beats));
                 }
             }
+            Wish::Keep(group, queue, offset) => {
+                let mut cx = self.ground.cx();
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.keep(&mut cx, queue, offset);
+                }
+            }
+            Wish::Save(group) => self.save(group),
             Wish::Leave(group) => self.say_farewell(group),
             Wish::Stopped(group) => self.stopped(group),
             Wish::Notice(group, kind) => self.notices.tell(&mut self.ground.cx(), group, kind),

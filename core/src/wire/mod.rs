@@ -7,6 +7,7 @@ pub mod code;
 pub mod command;
 pub mod fastjson;
 pub mod frame;
+pub mod kept_offsets;
 pub mod link;
 pub mod message_id;
 pub mod properties;

@@ -78,12 +78,16 @@ impl Group {
         let order = self.order_of(&name);
         if let Some(queue) = self.queues.get_mut(key) {
             queue.order = order;
+            queue.is_kept_here = self.shelf.is_some();
         }
         self.by_name.insert(name, key);
         key
     }
 
     pub(super) fn ask_stored(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey) {
+        if self.keeps_offsets() {
+            return self.begin_where_left(cx, peers, key);
+        }
         let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_acquiring()) else {
             return;
         };
@@ -125,7 +129,7 @@ impl Group {
         }
     }
 
-    fn begin_at(
+    pub(super) fn begin_at(
         &mut self,
         cx: &mut Cx<'_>,
         peers: Peers<'_>,
@@ -265,7 +269,7 @@ impl Group {
 }
 
 /// What to ask when nothing is stored.
-fn start_question(queue: &Queue, start_at: StartAt) -> QuestionBody {
+pub(super) fn start_question(queue: &Queue, start_at: StartAt) -> QuestionBody {
     let reference = queue.reference();
     // A message on the retry topic was sent there by this group: none may be skipped.
     match start_at {

@@ -28,6 +28,11 @@ impl Group {
         if self.phase != GroupPhase::Running || self.rebalance.is_running() {
             return;
         }
+        if self.broadcasts() {
+            self.rebalance.begin(cx.now, BTreeMap::new());
+            self.take_all_queues(cx, peers);
+            return self.settle_rebalance(cx);
+        }
         let mut asked: BTreeMap<BrokerName, Vec<Topic>> = BTreeMap::new();
         let topics: Vec<Topic> = self.topics().cloned().collect();
         for topic in topics {

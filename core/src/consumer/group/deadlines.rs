@@ -108,7 +108,7 @@ impl Group {
             }
         }
         self.arm_delivery_timer(cx, key);
-        self.pump(cx, peers, key);
+        self.after_deadline(cx, peers, key);
     }
 
     /// An ownership has ended: the deadlines of handlers that still run for it hold on, see [`Strays`].

@@ -238,7 +238,7 @@ impl Group {
             let reason = "the body is packed in a way this build cannot open";
             (UndecodablePolicy::Hold, reason)
         } else {
-            (self.config.undecodable, "the body is damaged or too large")
+            (self.undecodable_policy(), "the body is damaged or too large")
         };
         let Some(queue) = self.queues.get_mut(key) else {
             return;

@@ -72,6 +72,7 @@ impl Group {
         self.strays.clear();
         cx.timers
             .set(self.timer(GroupTimer::Phase), cx.now + self.offset_timeout);
+        self.save_last(cx);
         for key in self.queues.keys() {
             if let Some(queue) = self.queues.get_mut(key) {
                 cx.timers.cancel(queue.timer(QueueTimer::Delivery));
@@ -100,7 +101,7 @@ impl Group {
             .filter(|(_, queue)| !is_safe(queue))
             .map(|(key, _)| key)
             .collect();
-        if waiting.is_empty() {
+        if waiting.is_empty() && self.is_stored() {
             if self.give_locks_back(cx) {
                 self.leave(cx);
             }
@@ -132,6 +133,7 @@ impl Group {
     fn leave(&mut self, cx: &mut Cx<'_>) {
         self.phase = GroupPhase::Leaving;
         cx.timers.cancel(self.timer(GroupTimer::Commit));
+        cx.timers.cancel(self.timer(GroupTimer::Save));
         cx.timers
             .set(self.timer(GroupTimer::Phase), cx.now + self.request_timeout);
         cx.wishes.push_back(Wish::Leave(self.key));
@@ -166,6 +168,7 @@ impl Group {
         cx.timers.cancel(self.timer(GroupTimer::Phase));
         cx.timers.cancel(self.timer(GroupTimer::Locks));
         self.report.finished = self.finished;
+        self.report.dropped = self.dropped;
         for key in self.queues.keys() {
             if let Some(queue) = self.queues.get(key) {
                 let committed = queue.tenure().and_then(|tenure| tenure.progress.acknowledged());

@@ -7,6 +7,7 @@
 mod acquiring;
 mod allocation;
 mod assignment;
+mod broadcasting;
 mod deadlines;
 mod delivery;
 pub(crate) mod dispatch;
@@ -21,6 +22,7 @@ pub(crate) mod queue;
 pub(crate) mod rebalance;
 mod refusals;
 mod retrying;
+mod shelf;
 mod stalls;
 mod status;
 mod subscriptions;
@@ -53,6 +55,8 @@ use left::LeftQueues;
 use locks::Locks;
 use queue::Queue;
 use rebalance::{Rebalance, Why};
+pub(crate) use shelf::Kept;
+use shelf::Shelf;
 use stalls::Stalls;
 use subscriptions::Subscribed;
 
@@ -77,6 +81,8 @@ pub(crate) struct Group {
     by_name: BTreeMap<MessageQueue, QueueKey>,
     /// Where earlier ownerships of queues ended that are not ours now.
     left: LeftQueues,
+    /// The offsets that the group keeps itself, if it broadcasts.
+    shelf: Option<Shelf>,
     epochs: u64,
     dispatch: Dispatch,
     send_backs: SendBacks,
@@ -97,6 +103,8 @@ pub(crate) struct Group {
     finished: u64,
     /// Failed messages that brokers have taken back or stored as copies.
     retries: u64,
+    /// Failed messages that nobody has taken back, because the group broadcasts.
+    dropped: u64,
     report: ShutdownReport,
 }
 
@@ -136,6 +144,7 @@ impl Group {
             queues: Slab::new(),
             by_name: BTreeMap::new(),
             left: LeftQueues::default(),
+            shelf: None,
             epochs: 0,
             dispatch: Dispatch::new(config.concurrency, config.handler_batch),
             send_backs: SendBacks::new(config.send_back_retries, config.local_retry),
@@ -150,6 +159,7 @@ impl Group {
             ready_told: false,
             finished: 0,
             retries: 0,
+            dropped: 0,
             report: ShutdownReport::default(),
             name,
             config,
@@ -160,7 +170,9 @@ impl Group {
                 Subscription::tagged(topic.clone(), expression).expect("`check` has parsed every expression");
             group.subscribe(cx, subscription);
         }
-        group.subscribe(cx, Subscription::all(retry));
+        if !group.broadcasts() {
+            group.subscribe(cx, Subscription::all(retry));
+        }
         cx.timers.set(
             group.timer(GroupTimer::Commit),
             cx.now + group.config.commit_interval,
@@ -283,6 +295,7 @@ impl Group {
                 );
             }
             GroupTimer::SendBack(back) => self.on_send_back_timer(cx, peers, back),
+            GroupTimer::Save => self.on_save_timer(cx),
             GroupTimer::Stalls => self.on_stalls_timer(cx),
             GroupTimer::Phase => self.on_phase_timer(cx),
             GroupTimer::Strays => self.on_strays_timer(cx),
@@ -325,7 +338,12 @@ impl Group {
 
     /// Once every queue of the first complete assignment is on its way, the group is ready.
     fn tell_if_ready(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
-        if self.ready_told || self.rebalance.is_running() || self.rebalance.members().is_empty() {
+        let has_share = if self.broadcasts() {
+            self.has_all_queues(peers)
+        } else {
+            !self.rebalance.members().is_empty()
+        };
+        if self.ready_told || self.rebalance.is_running() || !has_share {
             return;
         }
         let routed = |topic: &Topic| *topic == self.retry_topic || peers.routes.queues(topic).is_some();

@@ -277,6 +277,7 @@ impl Group {
 
     /// A record that cannot be read, in its place among those that can.
     fn put_unreadable(&mut self, cx: &mut Cx<'_>, key: QueueKey, bad: Unreadable) {
+        let known_policy = self.undecodable_policy();
         let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
@@ -286,7 +287,7 @@ impl Group {
         let policy = if bad.reason.is_of_a_later_format() {
             UndecodablePolicy::Hold
         } else {
-            self.config.undecodable
+            known_policy
         };
         let fate = match policy {
             UndecodablePolicy::Skip => "skipped",

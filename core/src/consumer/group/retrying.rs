@@ -42,6 +42,9 @@ const TOGETHER: Duration = Duration::from_millis(20);
 impl Group {
     /// A message has failed: its broker is to take it back.
     pub(super) fn send_back(&mut self, cx: &mut Cx<'_>, key: QueueKey, seq: u64, delay: Delay) {
+        if self.broadcasts() {
+            return self.drop_failed(cx, key, seq);
+        }
         let Some(message) = self.message(key, seq) else {
             return;
         };

@@ -9,6 +9,7 @@ use crate::time::Instant;
 
 use super::Group;
 use super::queue::Queue;
+use super::shelf::Shelf;
 
 impl Group {
     pub(crate) fn status(&self, peers: Peers<'_>, now: Instant) -> GroupStatus {
@@ -28,8 +29,8 @@ impl Group {
             buffer_bytes: self.buffer_bytes,
             finished: self.finished,
             retried: self.retries,
-            dropped: 0,
-            store: None,
+            dropped: self.dropped,
+            store: self.shelf.as_ref().map(Shelf::status),
             retrying: u32::try_from(self.send_backs.len()).unwrap_or(u32::MAX),
             oldest_delivery: self.dispatch.oldest(),
             lag: queues.iter().filter_map(QueueStatus::lag).sum(),

@@ -60,7 +60,11 @@ impl Group {
         ConsumerData {
             group: self.name.clone(),
             consume_type: Some(ConsumeType::Passively),
-            message_model: Some(MessageModel::Clustering),
+            message_model: Some(if self.broadcasts() {
+                MessageModel::Broadcasting
+            } else {
+                MessageModel::Clustering
+            }),
             consume_from_where: Some(match self.config.start_at {
                 StartAt::Latest => ConsumeFrom::Last,
                 StartAt::Earliest => ConsumeFrom::First,

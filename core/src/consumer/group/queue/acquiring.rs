@@ -14,7 +14,7 @@ use crate::consumer::cx::{Cx, QuestionBody, QueueAsk, QueueTimer, Replica};
 use crate::consumer::peers::Chosen;
 use crate::ids::QueueOffset;
 use crate::status::HoldReason;
-use crate::time::WallTime;
+use crate::time::{Instant, WallTime};
 use crate::wire::request::route::MASTER_ID;
 
 use super::moved::Seen;
@@ -55,14 +55,18 @@ impl Queue {
         timeout: Duration,
     ) {
         if let Err(reason) = replica.ready {
-            self.enter(Stage::Acquiring(Acquire::Waiting(reason)), cx.now);
-            return;
+            return self.wait_for_broker(reason, cx.now);
         }
         let of_master = replica.is_master();
         self.enter(Stage::Acquiring(Acquire::AskingStored { of_master }), cx.now);
         let zero_if_none = config.latest_like_java;
         let body = self.stored_offset_question(&config.group, zero_if_none);
         self.ask(cx, replica.replica(), body, timeout, QueueAsk::StoredOffset);
+    }
+
+    /// Its broker cannot be asked yet.
+    pub(crate) fn wait_for_broker(&mut self, reason: HoldReason, now: Instant) {
+        self.enter(Stage::Acquiring(Acquire::Waiting(reason)), now);
     }
 
     /// Asks the master for the stored offset, because a slave has none.
@@ -118,7 +122,11 @@ impl Queue {
         new_since: Option<WallTime>,
     ) {
         cx.timers.cancel(self.timer(QueueTimer::Acquire));
-        let mut progress = Progress::new(stored, cx.now);
+        let mut progress = if self.is_kept_here {
+            Progress::kept_here(stored, cx.now)
+        } else {
+            Progress::new(stored, cx.now)
+        };
         if self.hears_of_slave() {
             progress.doubt();
         }

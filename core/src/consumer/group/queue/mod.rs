@@ -27,7 +27,9 @@ pub(crate) mod window;
 use core::time::Duration;
 
 use crate::action::CallError;
-use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, QueueAsk, QueueTimer, Replica, TimerKey};
+use crate::consumer::cx::{
+    Cx, Destination, Purpose, QuestionBody, QueueAsk, QueueTimer, Replica, TimerKey, Wish,
+};
 use crate::ids::{ConsumerGroup, Epoch, GroupKey, MessageQueue, QueueKey};
 use crate::status::{HoldReason, LastError};
 use crate::time::Instant;
@@ -57,6 +59,8 @@ pub(crate) struct Queue {
     pub(crate) epoch: Epoch,
     /// Whether this is the group's own retry topic.
     pub(crate) is_retry: bool,
+    /// Whether its offset is kept by the group, and not by its broker.
+    pub(crate) is_kept_here: bool,
     /// Whether the dispatcher has it in its round.
     pub(crate) listed: bool,
     /// Whether the route does not name it any more: nobody can own it anew.
@@ -106,6 +110,7 @@ impl Queue {
             name,
             epoch,
             is_retry,
+            is_kept_here: false,
             listed: false,
             missing: false,
             moved: None,
@@ -206,12 +211,18 @@ impl Queue {
         if !self.may_consume(cx.now) {
             return;
         }
-        let Some(tenure) = self.tenure_mut() else { return };
+        let (key, is_kept_here) = (self.key, self.is_kept_here);
+        let (group_key, Some(tenure)) = (self.group, self.tenure_mut()) else {
+            return;
+        };
         let offset = tenure.window.lowest_unfinished();
         if tenure.progress.is_below_floor(offset) {
             return;
         }
         tenure.progress.sent(offset, cx.now);
+        if is_kept_here {
+            return cx.wishes.push_back(Wish::Keep(group_key, key, offset));
+        }
         if tenure.progress.is_in_doubt() {
             let body = self.stored_offset_question(group, false);
             return self.ask(cx, Replica::Master, body, timeout, QueueAsk::Verify);

@@ -66,6 +66,8 @@ pub(crate) struct Progress {
     /// The broker may have forgotten: the start position is not stored, or its link broke.
     must_tell: bool,
     floor: Floor,
+    /// Whether it is kept by the group, which forgets nothing and tells no broker.
+    kept_here: bool,
 }
 
 impl Progress {
@@ -81,6 +83,15 @@ impl Progress {
             last_acknowledged_at: now,
             must_tell: stored.is_none(),
             floor: Floor::None,
+            kept_here: false,
+        }
+    }
+
+    /// The group keeps it; `stored` is what it has, if it has something.
+    pub(crate) const fn kept_here(stored: Option<QueueOffset>, now: Instant) -> Self {
+        Self {
+            kept_here: true,
+            ..Self::new(stored, now)
         }
     }
 
@@ -109,7 +120,7 @@ impl Progress {
 
     /// Whether `value` may be stored without asking first.
     pub(crate) fn may_store(&self, value: QueueOffset) -> bool {
-        !self.is_in_doubt() && !self.is_below_floor(value)
+        !self.kept_here && !self.is_in_doubt() && !self.is_below_floor(value)
     }
 
     /// Whether `value` is to be committed now.
@@ -123,7 +134,8 @@ impl Progress {
                 self.acquired_at + *after
             });
         let is_overtaken = self.unsure && self.carried_until(value, now).is_none();
-        is_overtaken || self.must_tell || self.acknowledged != Some(value) || now >= repeat_at
+        let is_repeated = !self.kept_here && now >= repeat_at;
+        is_overtaken || self.must_tell || self.acknowledged != Some(value) || is_repeated
     }
 
     pub(crate) fn sent(&mut self, value: QueueOffset, now: Instant) {
@@ -184,7 +196,7 @@ impl Progress {
 
     /// The broker's link is new: it may be another life of that broker.
     pub(crate) const fn broker_came_back(&mut self) {
-        self.must_tell = true;
+        self.must_tell |= !self.kept_here;
     }
 
     pub(crate) const fn acknowledged(&self) -> Option<QueueOffset> {
@@ -232,6 +244,17 @@ mod tests {
         assert!(!progress.is_due(QueueOffset(0), at(1)));
         progress.broker_came_back();
         assert!(progress.is_due(QueueOffset(0), at(1)));
+    }
+
+    #[test]
+    fn what_the_group_keeps_is_told_when_it_changes_and_never_to_a_broker() {
+        let mut progress = Progress::kept_here(Some(QueueOffset(7)), at(0));
+        progress.broker_came_back();
+        let told = (1..=160).any(|second| progress.is_due(QueueOffset(7), at(second)));
+        assert!(!told && !progress.may_store(QueueOffset(8)));
+        assert!(progress.is_due(QueueOffset(8), at(1)));
+        let chosen = Progress::kept_here(None, at(0));
+        assert!(chosen.is_due(QueueOffset(0), at(0)), "a start that was chosen");
     }
 
     #[test]

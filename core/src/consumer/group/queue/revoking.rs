@@ -7,7 +7,8 @@
 //!     └── no handler runs, no pull carries less ────────────────────┘
 //! ```
 //!
-//! The second commit waits for the broker's word that nobody else has moved the offset meanwhile.
+//! The second commit waits for the broker's word that nobody else has moved the offset meanwhile; where the group
+//! keeps the offset itself nobody else can have.
 
 use core::mem;
 use core::time::Duration;
@@ -120,6 +121,10 @@ impl Queue {
         if tenure.window.lowest_unfinished() <= first && carried.is_none() {
             *revoke = Revoke::LastCommit;
             return;
+        }
+        if self.is_kept_here {
+            *revoke = Revoke::LastCommit;
+            return self.commit(cx, group, timeout);
         }
         *revoke = Revoke::Rechecking { first, carried };
         let body = self.stored_offset_question(group, false);
