@@ -1,4 +1,5 @@
 mod polite;
+mod storing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -29,6 +30,7 @@ use super::cluster::queue;
 use super::peer::Dial;
 use super::recorder::Recorder;
 use super::stored::{StoredMessage, records};
+use storing::Shelf;
 
 /// How long a broker holds a pull.
 const HOLD: Duration = Duration::from_secs(15);
@@ -86,6 +88,7 @@ pub struct Bench {
     runs: Vec<Run>,
     notices: Vec<Notice>,
     told: Vec<AppAction>,
+    shelf: Shelf,
 }
 
 impl Bench {
@@ -131,6 +134,7 @@ impl Bench {
             runs: Vec::new(),
             notices: Vec::new(),
             told: Vec::new(),
+            shelf: Shelf::default(),
         };
         bench.set_queues("T", &[("a", 1)]);
         bench.feed_alone(AppEvent::StartGroup(Arc::new(group)).into());

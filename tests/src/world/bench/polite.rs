@@ -131,7 +131,8 @@ impl Bench {
                 }),
                 Action::App(AppAction::Notice(notice)) => self.notices.push(*notice),
                 Action::App(other) => self.told.push(other),
-                other @ (Action::Store(_) | _) => panic!("an action nobody knows: {other:?}"),
+                Action::Store(action) => self.ask_store(action),
+                other => panic!("an action nobody knows: {other:?}"),
             }
         }
     }
@@ -170,7 +171,7 @@ impl Bench {
     /// When they never do.
     pub fn settle(&mut self) {
         for _ in 0..100_000 {
-            if !self.connect_one() && !self.serve_one() && !self.wake_one() {
+            if !self.connect_one() && !self.serve_one() && !self.store_one() && !self.wake_one() {
                 return;
             }
         }
