@@ -1,11 +1,12 @@
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::config::{
-    ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, SendBackFallback,
-    StartAt, UndecodablePolicy,
+    ClientConfig, ConfigError, ConsumeMode, DamagedStore, GroupConfig, IllegalOffsetPolicy, MessageModel,
+    SendBackFallback, StartAt, UndecodablePolicy,
 };
 use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, Topic};
 use rocketmq_consumer_core::message::Message;
@@ -26,6 +27,7 @@ use crate::outcome::{IntoBatchOutcome, IntoOutcome};
 use crate::record::Recorder;
 use crate::registry::Registration;
 use crate::runtime::Runtime;
+use crate::store::{FileStore, Store};
 use crate::stream::{self, DeliveryStream, StreamDesk};
 
 /// Settings of a [`Consumer`], and the ways to start it.
@@ -44,6 +46,7 @@ pub struct ConsumerBuilder<R: Runtime> {
     shared: Option<Client<R>>,
     config: GroupConfig,
     allocate: Option<(Box<str>, Arc<dyn Allocate>)>,
+    store: Option<Arc<dyn Store>>,
     connect_timeout: Option<Duration>,
     blocking: bool,
 }
@@ -56,6 +59,7 @@ impl<R: Runtime> ConsumerBuilder<R> {
             shared: None,
             config: GroupConfig::new(group.into()),
             allocate: None,
+            store: None,
             connect_timeout: None,
             blocking: false,
         }
@@ -181,7 +185,29 @@ impl<R: Runtime> ConsumerBuilder<R> {
         self.group_config(|config| config.set_undecodable(policy))
     }
 
+    /// Where a group that broadcasts keeps its offsets. Default: [`FileStore::in_home`].
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Keeps them in files below this folder; see [`FileStore`].
+    pub fn store_dir(self, dir: impl Into<PathBuf>) -> Self {
+        self.store(FileStore::new(dir))
+    }
+
+    /// What follows when the offsets that a group which broadcasts has stored can be read neither where they are nor
+    /// from their backup. Default: it does not start, and the error names the place.
+    pub fn damaged_store(self, policy: DamagedStore) -> Self {
+        self.group_config(|config| config.set_damaged_store(policy))
+    }
+
     /// Whether members share the queues (default) or each reads all of them.
+    ///
+    /// A member of a group that broadcasts keeps its offsets itself, see [`Self::store`], under its
+    /// [`Self::instance_name`]. Two processes that store in the same place need two names, and each its own after
+    /// every restart; the second one of a name is refused. A message whose handler fails is dropped, with the notice
+    /// [`NoticeKind::Dropped`](crate::NoticeKind::Dropped).
     pub fn model(self, model: MessageModel) -> Self {
         self.group_config(|config| config.set_model(model))
     }
@@ -321,10 +347,12 @@ impl<R: Runtime> ConsumerBuilder<R> {
             shared,
             config,
             allocate,
+            store,
             connect_timeout,
             ..
         } = self;
         config.check()?;
+        let store = known_store(&config, store)?;
         let allocate = known_function(&config, allocate)?;
         let owns_client = shared.is_none();
         let client = match shared {
@@ -346,6 +374,7 @@ impl<R: Runtime> ConsumerBuilder<R> {
             Command::Start(Box::new(StartGroup {
                 config,
                 allocate,
+                store,
                 desk,
                 notices,
                 registration,
@@ -377,6 +406,24 @@ fn known_function(
         }),
         // A strategy that was chosen after the function replaces it.
         _ => Ok(None),
+    }
+}
+
+/// Where the group keeps its offsets, if it keeps them itself.
+fn known_store(
+    config: &GroupConfig,
+    given: Option<Arc<dyn Store>>,
+) -> Result<Option<Arc<dyn Store>>, ConfigError> {
+    if *config.model() != MessageModel::Broadcasting {
+        return Ok(None);
+    }
+    let in_home = || FileStore::in_home().map(|store| -> Arc<dyn Store> { Arc::new(store) });
+    match given.or_else(in_home) {
+        Some(store) => Ok(Some(store)),
+        None => Err(ConfigError {
+            key: "store",
+            why: "there is no home folder to keep offsets in; name one by store_dir".into(),
+        }),
     }
 }
 

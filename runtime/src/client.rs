@@ -245,6 +245,9 @@ impl<R: Runtime> ClientBuilder<R> {
     }
 
     /// Sets the stable part of the client id: `<local ip>@<instance name>#<unique>` (`instanceName`).
+    ///
+    /// It also names what groups that broadcast keep of their offsets, so it has to be the same after a restart.
+    /// Default there: `DEFAULT`.
     pub fn instance_name(mut self, name: impl Into<String>) -> Self {
         self.instance_name = Some(name.into());
         self
@@ -322,7 +325,11 @@ impl<R: Runtime> ClientBuilder<R> {
         let id = self.client_id.clone().unwrap_or_else(|| {
             client_id::unique(self.instance_name.as_deref(), &servers, self.runtime.wall())
         });
-        Ok(ClientConfig::new(id, servers))
+        let mut config = ClientConfig::new(id, servers);
+        if let Some(name) = &self.instance_name {
+            config.set_instance(name.clone());
+        }
+        Ok(config)
     }
 }
 

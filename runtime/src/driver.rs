@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures_channel::oneshot;
 use rocketmq_consumer_core::action::{
-    Action, AppAction, CallAnswer, CallError, NetAction, Refusal, ShutdownReport,
+    Action, AppAction, CallAnswer, CallError, NetAction, Refusal, ShutdownReport, StoreAction,
 };
 use rocketmq_consumer_core::config::CONCURRENCY;
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause};
@@ -33,6 +33,7 @@ use crate::notices::{self, NoticeHub};
 use crate::record::Recorder;
 use crate::runs::Run;
 use crate::runtime::Runtime;
+use crate::store;
 
 /// Commands in one turn, and events of one connection in one turn, before the task yields.
 const BUDGET: usize = 128;
@@ -184,6 +185,7 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
     fn obey(&mut self, now: Instant, command: Command) {
         match command {
             Command::App(event) => self.brain.handle(now, event),
+            Command::Store(event) => self.brain.handle(now, event),
             Command::Start(newcomer) => {
                 if let Some(config) = self.groups.admit(*newcomer) {
                     self.brain.handle(now, AppEvent::StartGroup(config));
@@ -269,10 +271,7 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
             match action {
                 Action::Net(action) => self.act_net(action),
                 Action::App(action) => self.act_app(action),
-                // Broadcasting is refused when a group is configured, so nothing is stored.
-                Action::Store(_) => {
-                    tracing::debug!(target: "rocketmq", "a store was asked for and there is none")
-                }
+                Action::Store(action) => self.act_store(action),
                 other => {
                     tracing::error!(target: "rocketmq", action = ?other, "this driver does not know the action")
                 }
@@ -307,6 +306,15 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
                 tracing::error!(target: "rocketmq", action = ?other, "this driver does not know the action")
             }
         }
+    }
+
+    fn act_store(&mut self, action: StoreAction) {
+        let group = match &action {
+            StoreAction::Load { key, .. } | StoreAction::Save { key, .. } => self.groups.by_name(&key.group),
+            _ => None,
+        };
+        let storage = group.and_then(|group| group.storage.as_ref());
+        store::act(&self.runtime, &self.inbox, storage, action);
     }
 
     fn begin(&mut self, id: ConnId, conn: Conn<R::Socket>) {

@@ -40,6 +40,7 @@ mod record;
 mod registry;
 mod runs;
 mod runtime;
+mod store;
 mod stream;
 mod sync;
 #[cfg(test)]
@@ -56,17 +57,19 @@ pub use notices::Notices;
 pub use outcome::{FirstDone, IntoBatchOutcome, IntoOutcome};
 pub use record::{RecordTo, Recorder};
 pub use runtime::Runtime;
+pub use store::{FileStore, MemoryStore, OpenStore, Store};
 pub use stream::{Delivery, DeliveryStream};
 
-pub use rocketmq_consumer_core::action::{CallAnswer, CallError, RefusalReason, ShutdownReport};
+pub use rocketmq_consumer_core::action::{CallAnswer, CallError, Former, RefusalReason, ShutdownReport};
 pub use rocketmq_consumer_core::allocate::{AllocateStrategy, ListedQueue, Otherwise, RoomRule};
 pub use rocketmq_consumer_core::config::{
-    ClientConfig, ConfigError, ConsumeMode, GroupConfig, IllegalOffsetPolicy, MessageModel, SendBackFallback,
-    StartAt, UndecodablePolicy,
+    ClientConfig, ConfigError, ConsumeMode, DamagedStore, GroupConfig, IllegalOffsetPolicy, MessageModel,
+    SendBackFallback, StartAt, UndecodablePolicy,
 };
-pub use rocketmq_consumer_core::event::Target;
+pub use rocketmq_consumer_core::event::{Found, StoreError, Target};
 pub use rocketmq_consumer_core::ids::{
-    BrokerName, ClientId, ConsumerGroup, MessageQueue, PeerAddr, QueueId, QueueOffset, Topic,
+    BrokerName, ClientId, ConsumerGroup, MessageQueue, PeerAddr, QueueId, QueueOffset, StoreKey, StoreKind,
+    Topic,
 };
 pub use rocketmq_consumer_core::message::{Message, Outcome};
 pub use rocketmq_consumer_core::notice::{Notice, NoticeKind};

@@ -12,6 +12,7 @@ use crate::driver::inbox::StartGroup;
 use crate::error::StartError;
 use crate::notices::NoticeHub;
 use crate::registry::{Registration, Ticket};
+use crate::store::Storage;
 
 /// The groups of one client, in the order they were started.
 #[derive(Default)]
@@ -25,6 +26,7 @@ pub(crate) struct Group {
     /// What the machine calls it, once it runs.
     key: Option<GroupKey>,
     pub(crate) allocate: Option<Strategy>,
+    pub(crate) storage: Option<Storage>,
     pub(crate) desk: Box<dyn Desk>,
     pub(crate) notices: Arc<NoticeHub>,
     ready: bool,
@@ -89,6 +91,7 @@ impl Groups {
         let StartGroup {
             config,
             allocate,
+            store,
             desk,
             notices,
             registration,
@@ -98,6 +101,7 @@ impl Groups {
             config: Arc::clone(&config),
             key: None,
             allocate: allocate.map(Strategy::new),
+            storage: store.map(Storage::new),
             desk,
             notices,
             ready: false,

@@ -7,7 +7,7 @@ use atomic_waker::AtomicWaker;
 use futures_channel::oneshot;
 use rocketmq_consumer_core::action::{CallAnswer, CallError, ShutdownReport};
 use rocketmq_consumer_core::config::GroupConfig;
-use rocketmq_consumer_core::event::{AppEvent, Call, Report, RunRange, Verdict};
+use rocketmq_consumer_core::event::{AppEvent, Call, Report, RunRange, StoreEvent, Verdict};
 use rocketmq_consumer_core::ids::ConsumeId;
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::status::Status;
@@ -17,12 +17,15 @@ use crate::desk::Desk;
 use crate::error::StartError;
 use crate::notices::NoticeHub;
 use crate::registry::{Registration, Ticket};
+use crate::store::Store;
 use crate::sync::lock;
 
 /// What handles and handlers want of the driver.
 pub(crate) enum Command {
     /// A plain event for the machine.
     App(AppEvent),
+    /// What a store has answered.
+    Store(StoreEvent),
     /// Start a group.
     Start(Box<StartGroup>),
     /// Stop a group; the report is empty when it has ended before.
@@ -55,6 +58,8 @@ pub(crate) struct StartGroup {
     pub(crate) config: Arc<GroupConfig>,
     /// The application's own allocation strategy, if it has one.
     pub(crate) allocate: Option<Arc<dyn Allocate>>,
+    /// Where it keeps its offsets, if it broadcasts.
+    pub(crate) store: Option<Arc<dyn Store>>,
     /// Where its messages go.
     pub(crate) desk: Box<dyn Desk>,
     /// Where its notices go.

@@ -336,6 +336,7 @@ impl Bench {
         let start = StartGroup {
             config: Arc::new(config),
             allocate: None,
+            store: None,
             desk: Box::new(Echo {
                 inbox: Arc::clone(&self.inbox),
                 delay,
