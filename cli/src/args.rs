@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use rocketmq_consumer_core::allocate::AllocateStrategy;
-use rocketmq_consumer_core::config::IllegalOffsetPolicy;
+use rocketmq_consumer_core::config::{DamagedStore, IllegalOffsetPolicy, MessageModel};
 use rocketmq_consumer_core::ids::{PeerAddr, PeerAddrError};
 use rocketmq_consumer_testing::sim::trouble::Troubles;
 
@@ -154,9 +154,20 @@ pub(crate) struct ConsumeArgs {
     /// This member's id, to be unique in the group [default: made from address, process and chance]
     #[arg(long, value_name = "ID", conflicts_with = "instance")]
     pub(crate) client_id: Option<String>,
-    /// A name to stand in the client id in place of the process number
+    /// A name to stand in the client id in place of the process number. With --model broadcasting it also names
+    /// what is stored: the same after a restart, another one for each process [default there: DEFAULT]
     #[arg(long, value_name = "NAME")]
     pub(crate) instance: Option<String>,
+    /// Who gets a message: clustering, one member of the group; broadcasting, all of them. Offsets are then kept in
+    /// files here, and a message that fails is dropped [default: clustering]
+    #[arg(long, value_name = "MODEL", value_parser = message_model)]
+    pub(crate) model: Option<MessageModel>,
+    /// Where --model broadcasting keeps its files [default: ~/.rocketmq_offsets]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) store_dir: Option<PathBuf>,
+    /// What to do when neither these files nor their backup can be read: refuse, or start-over [default: refuse]
+    #[arg(long, value_name = "POLICY", value_parser = damaged_store)]
+    pub(crate) damaged_store: Option<DamagedStore>,
     /// Run a shell command for each message, its body on standard input. Exit status 0: done, 65: dead
     /// letter, 75 and every other: retry. What it prints goes to standard error
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
@@ -524,6 +535,22 @@ pub(crate) fn illegal_offset(text: &str) -> Result<IllegalOffsetPolicy, String> 
         "hold" => IllegalOffsetPolicy::Hold,
         _ => return Err("give resume, follow, earliest, latest or hold".into()),
     })
+}
+
+pub(crate) fn message_model(text: &str) -> Result<MessageModel, String> {
+    match text {
+        "clustering" => Ok(MessageModel::Clustering),
+        "broadcasting" => Ok(MessageModel::Broadcasting),
+        _ => Err("give clustering or broadcasting".into()),
+    }
+}
+
+pub(crate) fn damaged_store(text: &str) -> Result<DamagedStore, String> {
+    match text {
+        "refuse" => Ok(DamagedStore::Refuse),
+        "start-over" => Ok(DamagedStore::StartOver),
+        _ => Err("give refuse or start-over".into()),
+    }
 }
 
 fn record_count(text: &str) -> Result<NonZeroU64, String> {

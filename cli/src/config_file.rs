@@ -10,12 +10,12 @@
 //! ```
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use rocketmq_consumer_core::allocate::AllocateStrategy;
-use rocketmq_consumer_core::config::IllegalOffsetPolicy;
+use rocketmq_consumer_core::config::{DamagedStore, IllegalOffsetPolicy, MessageModel};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::args::{self, AddressPair, NameServers};
@@ -71,6 +71,14 @@ pub(crate) struct ConsumeSection {
     pub(crate) strategy: Option<AllocateStrategy>,
     /// `--instance`
     pub(crate) instance: Option<String>,
+    /// `--model`
+    #[serde(deserialize_with = "message_model")]
+    pub(crate) model: Option<MessageModel>,
+    /// `--store-dir`
+    pub(crate) store_dir: Option<PathBuf>,
+    /// `--damaged-store`
+    #[serde(deserialize_with = "damaged_store")]
+    pub(crate) damaged_store: Option<DamagedStore>,
     /// `--output`
     #[serde(deserialize_with = "text")]
     pub(crate) output: Option<Output>,
@@ -135,6 +143,16 @@ fn illegal_offset<'de, D: Deserializer<'de>>(
     args::illegal_offset(&text).map(Some).map_err(D::Error::custom)
 }
 
+fn message_model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<MessageModel>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    args::message_model(&text).map(Some).map_err(D::Error::custom)
+}
+
+fn damaged_store<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DamagedStore>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    args::damaged_store(&text).map(Some).map_err(D::Error::custom)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +175,9 @@ mod tests {
             illegal-offset = "hold"
             strategy = "AVG"
             instance = "i"
+            model = "broadcasting"
+            store-dir = "d"
+            damaged-store = "start-over"
             output = "none"
         "#;
         let want = ConfigFile {
@@ -175,6 +196,9 @@ mod tests {
                 illegal_offset: Some(IllegalOffsetPolicy::Hold),
                 strategy: Some(AllocateStrategy::Averagely),
                 instance: Some("i".into()),
+                model: Some(MessageModel::Broadcasting),
+                store_dir: Some("d".into()),
+                damaged_store: Some(DamagedStore::StartOver),
                 output: Some(Output::None),
             },
         };
@@ -194,6 +218,14 @@ mod tests {
             (
                 "[consume]\nillegal-offset = \"guess\"",
                 "line 2: give resume, follow",
+            ),
+            (
+                "[consume]\nmodel = \"all\"",
+                "line 2: give clustering or broadcasting",
+            ),
+            (
+                "[consume]\ndamaged-store = \"\"",
+                "line 2: give refuse or start-over",
             ),
             ("connect-timeout = -1", "line 1: "),
             ("= 1", "line 1: "),

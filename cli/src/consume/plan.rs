@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rocketmq_consumer_core::config::{ConfigError, GroupConfig, check_group_name};
@@ -29,6 +30,8 @@ pub(crate) struct Plan {
     pub(crate) client_id: Option<ClientId>,
     /// What stands in the client id in place of the process number.
     pub(crate) instance: Option<String>,
+    /// Where a group that broadcasts keeps its files, if not in the user's home.
+    pub(crate) store_dir: Option<PathBuf>,
     /// The group with its subscriptions.
     pub(crate) group: GroupConfig,
     /// How many distinct records to print.
@@ -73,6 +76,9 @@ impl Plan {
         let from = args.from.or(file.from).unwrap_or_default();
         config.set_start_at(from.start_at(now_unix_ms));
         config.set_illegal_offset(args.illegal_offset.or(file.illegal_offset).unwrap_or_default());
+        config
+            .set_model(args.model.or(file.model).unwrap_or_default())
+            .set_damaged_store(args.damaged_store.or(file.damaged_store).unwrap_or_default());
         let has_command = args.exec.is_some();
         if args
             .exec
@@ -125,6 +131,7 @@ impl Plan {
             connect_timeout,
             client_id: args.client_id.as_deref().map(ClientId::from),
             instance,
+            store_dir: args.store_dir.clone().or(file.store_dir),
             group: config,
             count: args.count.map(Into::into),
             idle_exit: args.idle_exit,
@@ -155,6 +162,8 @@ pub(crate) fn refuse(error: ConfigError) -> Failure {
         "max_reconsume" => "--max-reconsume",
         "stalled_after" => "--stalled-after",
         "client_id" => "--client-id",
+        "instance" => "--instance",
+        "store" => "--store-dir",
         "name_servers" => "-n",
         other => other,
     };
@@ -164,7 +173,7 @@ pub(crate) fn refuse(error: ConfigError) -> Failure {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use rocketmq_consumer_core::config::{IllegalOffsetPolicy, StartAt};
+    use rocketmq_consumer_core::config::{DamagedStore, IllegalOffsetPolicy, MessageModel, StartAt};
 
     use super::*;
     use crate::args::{Cli, Command};
@@ -221,6 +230,12 @@ mod tests {
             "8",
             "--illegal-offset",
             "hold",
+            "--model",
+            "broadcasting",
+            "--store-dir",
+            "d",
+            "--damaged-store",
+            "start-over",
         ])
         .unwrap();
         let group = &plan.group;
@@ -237,6 +252,14 @@ mod tests {
             (Some(9), 2, StartAt::Earliest)
         );
         assert_eq!(*group.illegal_offset(), IllegalOffsetPolicy::Hold);
+        assert_eq!(
+            (*group.model(), *group.damaged_store(), plan.store_dir),
+            (
+                MessageModel::Broadcasting,
+                DamagedStore::StartOver,
+                Some("d".into())
+            )
+        );
         assert_eq!(plan.client_id, Some("me".into()));
         assert_eq!(
             *group.handler_batch(),

@@ -356,12 +356,14 @@ impl Face {
     ) -> Result<Consumer, StartError> {
         let group = plan.group.clone();
         let is_batched = *group.handler_batch() > 1;
-        let builder = ConsumerBuilder::new(runtime, group.group().clone())
-            .client(client)
-            .group_config(move |config| {
-                *config = group;
-                config
-            });
+        let mut builder = ConsumerBuilder::new(runtime, group.group().clone());
+        if let Some(dir) = &plan.store_dir {
+            builder = builder.store_dir(dir);
+        }
+        let builder = builder.client(client).group_config(move |config| {
+            *config = group;
+            config
+        });
         if has_command {
             let handler = move |message, context: Context| {
                 let face = Arc::clone(&self);

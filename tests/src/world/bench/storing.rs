@@ -1,7 +1,6 @@
 //! The store of a bench: what a file and its backup would be.
 
 use std::collections::VecDeque;
-use std::mem;
 
 use bytes::Bytes;
 use rocketmq_consumer_core::action::{Former, StoreAction};
@@ -156,7 +155,7 @@ impl Shelf {
 
     fn save(&mut self, bytes: Bytes, former: Former) {
         self.saves += 1;
-        let before = mem::replace(&mut self.found.main, Some(bytes));
+        let before = self.found.main.replace(bytes);
         let Some(before) = before.filter(|before| !before.is_empty()) else {
             return;
         };
