@@ -312,6 +312,7 @@ impl ConsumerState {
                 self.beats.on_link_down(&mut cx, &addr);
                 self.routes.link_failed(&mut cx, &addr);
                 self.on_link_lost(&addr);
+                self.each_group(|group, cx, peers| group.on_link_down(cx, peers, &addr));
                 let mut cx = self.ground.cx();
                 let kind = if self.routes.is_name_server(&addr) {
                     NoticeKind::NameServerUnreachable { addr, cause: trouble }

@@ -202,7 +202,7 @@ impl ConsumerState {
         }
     }
 
-    fn each_group(&mut self, mut visit: impl FnMut(&mut Group, &mut Cx<'_>, Peers<'_>)) {
+    pub(super) fn each_group(&mut self, mut visit: impl FnMut(&mut Group, &mut Cx<'_>, Peers<'_>)) {
         for key in self.groups.keys() {
             let mut cx = self.ground.cx();
             if let Some(group) = self.groups.get_mut(key) {

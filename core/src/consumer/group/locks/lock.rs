@@ -64,6 +64,8 @@ pub(super) struct Lock {
     under_way: Option<Errand>,
     /// When the request was sent that was granted last, while it is ours.
     granted: Option<Instant>,
+    /// Whether the connection on which that was is gone: a broker that was restarted has given it to whoever asked.
+    is_doubted: bool,
     ask_at: Instant,
     /// Refusals or failures in a row.
     tries: u32,
@@ -78,6 +80,7 @@ impl Lock {
             aim: Aim::Have,
             under_way: None,
             granted: None,
+            is_doubted: false,
             ask_at: now,
             tries: 0,
             kept_until: None,
@@ -108,11 +111,24 @@ impl Lock {
         self.under_way.is_some() || self.kept_until.is_some_and(|until| now < until)
     }
 
-    /// Until when it may be used.
+    /// Until when it is ours.
     pub(super) fn lease(&self) -> Option<Instant> {
         self.granted
             .filter(|_| self.aim == Aim::Have)
             .map(|at| at + LEASE)
+    }
+
+    /// Until when it may be used.
+    pub(super) fn usable(&self) -> Option<Instant> {
+        self.lease().filter(|_| !self.is_doubted)
+    }
+
+    /// The connection to its broker is gone: it is not used before it is granted on another one.
+    pub(super) fn doubt(&mut self, now: Instant) {
+        if self.granted.is_some() {
+            self.is_doubted = true;
+            self.hasten(now);
+        }
     }
 
     /// Whether it is renewed together with the other locks of its broker.
@@ -152,6 +168,7 @@ impl Lock {
         self.under_way = None;
         if ours {
             self.granted = Some(at);
+            self.is_doubted = false;
             self.tries = 0;
             self.refused_since = None;
             self.ask_at = if self.aim == Aim::Have { at + RENEWAL } else { now };
@@ -225,7 +242,7 @@ impl Lock {
 
     pub(super) fn status(&self, now: Instant) -> LockStatus {
         LockStatus {
-            held: self.lease().is_some_and(|until| now < until),
+            held: self.usable().is_some_and(|until| now < until),
             expires: self.granted.map(|at| at + LEASE),
             refused_since: self.refused_since,
         }
@@ -301,6 +318,20 @@ mod tests {
         lock.ask(ms(now));
         lock.answered(ms(now), ms(now), true);
         assert_eq!(lock.status(ms(now)).refused_since, None);
+    }
+
+    #[test]
+    fn without_its_connection_it_is_ours_and_not_used_until_it_is_granted_again() {
+        let mut lock = held(0);
+        lock.doubt(ms(7_000));
+        assert_eq!((lock.usable(), lock.lease()), (None, Some(ms(30_000))));
+        assert!(lock.is_due(ms(7_000)), "it is asked for at once");
+        lock.ask(ms(7_000));
+        lock.failed(ms(8_000));
+        assert_eq!((lock.usable(), lock.next_at()), (None, Some(ms(8_100))));
+        lock.ask(ms(8_100));
+        lock.answered(ms(8_101), ms(8_100), true);
+        assert_eq!(lock.usable(), Some(ms(38_100)));
     }
 
     #[test]

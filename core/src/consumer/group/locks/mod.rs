@@ -23,7 +23,7 @@ use core::time::Duration;
 use crate::action::CallError;
 use crate::consumer::cx::{Cx, Destination, GroupTimer, Purpose, QuestionBody, Replica, Wish};
 use crate::consumer::peers::Peers;
-use crate::ids::{BrokerName, MessageQueue, QueueKey};
+use crate::ids::{BrokerName, MessageQueue, PeerAddr, QueueKey};
 use crate::notice::{LockLoss, NoticeKind};
 use crate::status::GroupPhase;
 use crate::wire::request::locks::{LockAnswer, LockRequest, QueueLocks, UnlockRequest};
@@ -125,6 +125,17 @@ impl Group {
         }
     }
 
+    /// The connection to a broker is gone, and perhaps its locks with it: nothing is done under them before they are
+    /// granted again.
+    pub(crate) fn on_link_down(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, addr: &PeerAddr) {
+        let Some(locks) = &mut self.locks else { return };
+        locks.doubt(cx.now, |broker| {
+            peers.routes.address(broker, Replica::Master) == Some(addr)
+        });
+        self.learn_leases();
+        self.wish_locks(cx);
+    }
+
     /// The broker named the locks that are ours, or failed to.
     pub(crate) fn on_locked(
         &mut self,
@@ -168,7 +179,6 @@ impl Group {
     }
 
     fn after_locks(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
-        self.learn_leases();
         self.use_locks(cx, peers);
         self.check_drained(cx);
         self.check_last_commits(cx);
@@ -198,9 +208,26 @@ impl Group {
         }
     }
 
-    /// Queues that wait for their lock and have it go on, unless an earlier ownership still has something to do.
-    fn begin_locked(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
+    /// Queues that could do nothing for a while without their lock go on.
+    fn go_on_locked(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
+        let now = cx.now;
+        let could = |queue: &Queue| queue.may_consume(now);
+        let waiting = self.queues.iter().filter(|(_, queue)| !could(queue));
+        let waiting: Vec<QueueKey> = waiting.map(|(key, _)| key).collect();
         self.learn_leases();
+        for key in waiting {
+            if self.queues.get(key).is_some_and(could) {
+                self.pump(cx, peers, key);
+                self.enlist(key);
+                self.end_grace_if_idle(cx, key);
+            }
+        }
+        self.deliver(cx);
+    }
+
+    /// Queues that wait for their lock and have it begin, unless an earlier ownership still has something to do.
+    fn begin_locked(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
+        self.go_on_locked(cx, peers);
         let waits = |queue: &Queue| queue.waits_for_lock() && queue.may_consume(cx.now);
         let waiting: Vec<QueueKey> = self
             .queues

@@ -67,7 +67,7 @@ impl Locks {
 
     /// Until when the lock on a queue may be used.
     pub(in crate::consumer::group) fn lease(&self, queue: &MessageQueue) -> Option<Instant> {
-        self.locks.get(queue)?.lease()
+        self.locks.get(queue)?.usable()
     }
 
     pub(in crate::consumer::group) fn status(
@@ -87,6 +87,17 @@ impl Locks {
     pub(super) fn hasten(&mut self, broker: &BrokerName, now: Instant) {
         for (_, lock) in self.locks.iter_mut().filter(|(queue, _)| &queue.broker == broker) {
             lock.hasten(now);
+        }
+    }
+
+    /// The connection to some brokers is gone.
+    pub(super) fn doubt(&mut self, now: Instant, concerned: impl Fn(&BrokerName) -> bool) {
+        for (_, lock) in self
+            .locks
+            .iter_mut()
+            .filter(|(queue, _)| concerned(&queue.broker))
+        {
+            lock.doubt(now);
         }
     }
 
