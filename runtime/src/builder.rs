@@ -139,9 +139,16 @@ impl<R: Runtime> ConsumerBuilder<R> {
         self.group_config(|config| config.set_delivery_deadline(deadline))
     }
 
-    /// How often a message is tried again before it becomes a dead letter. Default 16.
+    /// How often a message is tried again before it becomes a dead letter. Default 16, without end where messages are
+    /// consumed in order.
     pub fn max_reconsume(self, times: u32) -> Self {
         self.group_config(|config| config.set_max_reconsume(times))
+    }
+
+    /// How long the running handler of a queue that is consumed in order and goes to another member may go on before
+    /// its context is cancelled. Default 30 s.
+    pub fn orderly_revoke_max(self, most: Duration) -> Self {
+        self.group_config(|config| config.set_orderly_revoke_max(most))
     }
 
     /// What follows when a broker refuses to take a failed message back. Default: a copy is produced.

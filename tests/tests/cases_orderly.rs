@@ -1,4 +1,4 @@
-//! Real bugs of other clients in ordered consumption, one test each; `cases/spine.jsonl` tells their stories.
+//! Real bugs of other clients in ordered consumption, one test each.
 
 use bytes::Bytes;
 use rocketmq_consumer_core::config::{ConsumeMode, GroupConfig, StartAt};

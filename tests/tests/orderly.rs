@@ -12,7 +12,7 @@ use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::locks::{LockAnswer, LockRequest};
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
-use rocketmq_consumer_testing::world::{Asked, Bench, Run, ms, pull_answer, secs};
+use rocketmq_consumer_testing::world::{Asked, Bench, Run, address, ms, pull_answer, secs};
 
 const LOCK: RequestCode = RequestCode::LOCK_BATCH_MQ;
 const UNLOCK: RequestCode = RequestCode::UNLOCK_BATCH_MQ;
@@ -182,6 +182,36 @@ fn a_lock_that_another_member_has_is_lost_at_once() {
     let again = run(&mut bench);
     assert_eq!(again.offsets(), [0], "what it did was another member's to do");
     assert_eq!(bench.sent(COMMIT_OFFSET).len(), commits);
+}
+
+/// A broker that restarts gives its locks to whoever asks first, and its links break: what was granted before counts
+/// for nothing until it is granted again.
+#[test]
+fn a_lock_is_not_used_while_its_connection_is_gone() {
+    let mut bench = owning(|_| {});
+    fetch(&mut bench, 0..3);
+    let first = run(&mut bench);
+    let conn = bench.conn_to(&address("a"));
+    bench.withhold(LOCK);
+    bench.close(conn);
+    bench.settle();
+    bench.report(&first, COMMIT);
+    let commits = bench.sent(COMMIT_OFFSET).len();
+    bench.sleep(ms(900));
+    assert!(bench.take_runs().is_empty());
+    assert_eq!(bench.sent(COMMIT_OFFSET).len(), commits);
+    assert_eq!(
+        bench.queue(0).and_then(|queue| queue.hold),
+        Some(HoldReason::WaitsForLock)
+    );
+    let lock = bench.expect_request(LOCK);
+    let LockRequest(names) = lock.request();
+    bench.answer(&lock, &LockAnswer { locked: names.queues });
+    assert_eq!(run(&mut bench).offsets(), [1], "nothing was lost");
+    assert_eq!(
+        lost(&bench, LockLoss::Expired) + lost(&bench, LockLoss::Refused),
+        0
+    );
 }
 
 // ---- one after another ----------------------------------------------------------------------------

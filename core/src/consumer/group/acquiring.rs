@@ -91,6 +91,10 @@ impl Group {
         let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_acquiring()) else {
             return;
         };
+        if !queue.may_consume(cx.now) {
+            // Its lock was granted on a connection that is gone.
+            return queue.begin_with_lock(cx.now, queue.is_beside_others());
+        }
         // The offset may be asked before the newest subscription is known there.
         let replica = peers.listener(&queue.name.broker);
         queue.ask_stored(cx, &self.config, replica, self.offset_timeout);

@@ -64,6 +64,9 @@ impl Group {
     pub(crate) fn use_locks(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
         let Some(locks) = &mut self.locks else { return };
         locks.is_wished = false;
+        if self.phase == GroupPhase::Stopped {
+            return;
+        }
         for table::Batch {
             serial,
             broker,
