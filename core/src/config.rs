@@ -424,6 +424,12 @@ settings! {
     /// A queue that has messages and has finished none for this long is told of as stalled, and once more
     /// each time it has passed again. Default 60 s, 1 s..=1 day.
     stalled_after / set_stalled_after: Duration = secs(60);
+    /// Messages that operators may have this member consume directly at one time (`CONSUME_MESSAGE_DIRECTLY`); one
+    /// more is refused. Default 2, 0..=64: with 0 it is never done.
+    consume_directly_max / set_consume_directly_max: u32 = 2;
+    /// How long such a message may take, its wait for a free handler included; then its token is cancelled and the
+    /// operator told. Default 9 s: a broker gives up after 10 s and knows no reason. 1 ms..=1 h.
+    consume_directly_deadline / set_consume_directly_deadline: Duration = secs(9);
     /// What to do with messages that cannot be read. A compression this build does not know is
     /// always held.
     undecodable / set_undecodable: UndecodablePolicy = UndecodablePolicy::DeadLetter;
@@ -538,6 +544,7 @@ impl GroupConfig {
         }
         check_range("max_reconsume", self.max_reconsume(), 0, FOR_EVER)?;
         check_range("send_back_retries", self.send_back_retries, 0, 64)?;
+        check_range("consume_directly_max", self.consume_directly_max, 0, 64)?;
         self.check_times()
     }
 
@@ -594,6 +601,12 @@ impl GroupConfig {
             ("cancel_grace", self.cancel_grace, millis(1), secs(3600)),
             ("local_retry", self.local_retry, millis(1), secs(3600)),
             ("stalled_after", self.stalled_after, secs(1), secs(24 * 3600)),
+            (
+                "consume_directly_deadline",
+                self.consume_directly_deadline,
+                millis(1),
+                secs(3600),
+            ),
         ] {
             if value < least || value > most {
                 let why = alloc::format!("must lie between {least:?} and {most:?}");
@@ -834,6 +847,8 @@ mod tests {
             set_suspend_time: [millis(10), secs(30)], [millis(9), millis(30_001)];
             set_orderly_revoke_max: [ZERO, hour], [more];
             set_send_back_retries: [0, 64], [65];
+            set_consume_directly_max: [0, 64], [65];
+            set_consume_directly_deadline: [millis(1), hour], [ZERO, more];
             set_stalled_after: [secs(1), secs(24 * 3600)], [millis(999), secs(24 * 3600 + 1)];
         }
         assert_eq!(

@@ -274,6 +274,17 @@ pub enum Verdict {
     NotStarted,
 }
 
+impl Verdict {
+    /// Whether it is finished.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        matches!(
+            self,
+            Self::Handled(Outcome::Done) | Self::Ordered(OrderlyOutcome::Commit)
+        )
+    }
+}
+
 /// A request of the application that is not consuming.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {

@@ -420,6 +420,26 @@ pub enum NoticeKind {
         /// The request code.
         code: i32,
     },
+    /// A broker, or an operator through it, asked for something that could not be done.
+    RequestNotServed {
+        /// Who.
+        addr: PeerAddr,
+        /// The request code.
+        code: i32,
+        /// Why not, as the peer was told.
+        why: String,
+    },
+    /// An operator has handed in a message to be consumed here (`CONSUME_MESSAGE_DIRECTLY`). No offset moved.
+    ConsumedDirectly {
+        /// Where it is stored.
+        queue: MessageQueue,
+        /// Its place there.
+        offset: QueueOffset,
+        /// Its id.
+        message_id: String,
+        /// What the operator was told: Java's name of the result, or that there is none.
+        result: &'static str,
+    },
 }
 
 /// How we know that a lock is lost.

@@ -338,4 +338,7 @@ pub struct Counters {
     /// Events that left work for the next one because it did not come to an end. More than none is a defect of
     /// this crate, which is then slow instead of hanging.
     pub unsettled_events: u64,
+    /// Requests of brokers and operators that could not be served: malformed, too many, or about a group that is not
+    /// ours.
+    pub refused_requests: u64,
 }

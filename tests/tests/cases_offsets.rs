@@ -15,6 +15,7 @@ use rocketmq_consumer_core::wire::frame::HeaderForm;
 use rocketmq_consumer_core::wire::request::offsets::{
     CommitOffsetRequest, OffsetAnswer, QueryOffsetRequest, StoredOffset,
 };
+use rocketmq_consumer_core::wire::request::operator::ResetOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::{Answer, AnswerError};
 use rocketmq_consumer_testing::world::{Asked, Bench, ORIGIN, Run, StoredMessage, World, ms, queue, secs};
@@ -26,12 +27,16 @@ const ROUTE: RequestCode = RequestCode::GET_ROUTEINFO_BY_TOPIC;
 
 /// Every offset that was sent to be stored, alone or with a pull.
 fn commits(bench: &Bench) -> Vec<i64> {
-    let offset = |asked: &Asked| match asked.code {
+    bench.all_sent().iter().filter_map(offset_of).collect()
+}
+
+/// The offset that a request wants stored.
+fn offset_of(asked: &Asked) -> Option<i64> {
+    match asked.code {
         COMMIT => Some(asked.request::<CommitOffsetRequest>().offset.0),
         PULL => Some(asked.request::<PullRequest>().commit?.0),
         _ => None,
-    };
-    bench.all_sent().iter().filter_map(offset).collect()
+    }
 }
 
 fn pulls(bench: &Bench) -> Vec<i64> {
@@ -519,4 +524,121 @@ fn tm_05_a_clock_that_is_minutes_off_costs_no_message() {
             w.assert_replays();
         }
     }
+}
+
+/// What an operator sends to members where brokers do not reset by themselves.
+fn reset_to(offset: i64) -> ResetOffsetRequest {
+    ResetOffsetRequest {
+        group: "G".into(),
+        topic: "T".into(),
+        timestamp: None,
+        force: true,
+        offsets: [(queue("T", "a", 0), QueueOffset(offset))].into(),
+    }
+}
+
+/// What happens after a reset, in any order.
+const AFTER_RESET: [fn(&mut Bench, &Asked, &[Run]); 3] = [
+    |bench, _, runs| runs.iter().for_each(|run| bench.done(run)),
+    |bench, pull, _| bench.found_at(pull, 1000..1032, 10, 1032),
+    |bench, _, _| bench.sleep(secs(5)),
+];
+
+#[test]
+fn of_20_a_reset_is_not_undone_by_what_was_under_way() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut bench = Bench::owning_one_queue(900, |_, _| {});
+        let (pull, _) = bench.expect_pull();
+        bench.found_at(&pull, 900..906, 10, 1000);
+        let running = bench.take_runs();
+        let (old, request) = bench.expect_pull();
+        assert_eq!(request.offset.0, 1000);
+        let before = bench.all_sent().len();
+        bench.tell_member("a", &reset_to(300));
+        let (new, request) = bench.expect_pull();
+        assert_eq!(request.offset.0, 300, "{order:?}");
+        for step in order {
+            AFTER_RESET[step](&mut bench, &old, &running);
+        }
+        let since = || {
+            let sent = &bench.all_sent()[before..];
+            sent.iter().filter_map(offset_of).collect::<Vec<_>>()
+        };
+        assert!(
+            since().iter().all(|offset| *offset == 300),
+            "{order:?}: {:?}",
+            since()
+        );
+        assert!(since().len() >= 2, "at once, and again: {:?}", since());
+        assert!(
+            bench.take_runs().is_empty(),
+            "what the old pull brought is nobody's"
+        );
+        // What the new ownership finishes counts.
+        bench.found_at(&new, 300..302, 10, 302);
+        for run in bench.take_runs() {
+            bench.done(&run);
+        }
+        bench.sleep(secs(5));
+        assert_eq!(commits(&bench).last(), Some(&302), "{order:?}");
+    }
+}
+
+#[test]
+fn of_20_what_old_handlers_finish_is_nothing_of_the_new_ownership() {
+    let mut bench = Bench::owning_one_queue(900, |_, _| {});
+    let (pull, _) = bench.expect_pull();
+    bench.found_at(&pull, 900..906, 10, 1000);
+    let old = bench.take_runs();
+    bench.drop_requests(PULL);
+    bench.tell_member("a", &reset_to(300));
+    let (pull, _) = bench.expect_pull();
+    bench.found_at(&pull, 300..306, 10, 306);
+    for run in &old {
+        bench.done(run);
+    }
+    bench.sleep(secs(5));
+    assert_eq!((lowest(&bench), committed(&bench)), (Some(300), Some(300)));
+    for run in bench.take_runs() {
+        bench.done(&run);
+    }
+    bench.sleep(secs(5));
+    assert_eq!((lowest(&bench), committed(&bench)), (Some(306), Some(306)));
+}
+
+#[test]
+fn of_20_a_pull_that_carries_the_old_offset_does_not_overtake_the_reset() {
+    let mut bench = Bench::owning_one_queue(900, |_, _| {});
+    let (pull, _) = bench.expect_pull();
+    bench.nothing(&pull, PullStatus::NotFound, 1000);
+    let (_, request) = bench.expect_pull();
+    assert_eq!(
+        request.commit,
+        Some(QueueOffset(1000)),
+        "it may reach the store after the commit of 300"
+    );
+    bench.tell_member("a", &reset_to(300));
+    // Who leaves does so with a commit that nothing of ours can overtake any more.
+    bench.tell(AppEvent::Shutdown { drain: secs(0) });
+    let first = bench.sent(COMMIT).len();
+    assert!(
+        !bench.is_closed(),
+        "the acknowledgement of 300 may be worth nothing yet"
+    );
+    bench.sleep(secs(1));
+    assert!(bench.is_closed());
+    assert!(bench.sent(COMMIT).len() > first, "300 is said again");
+    assert_eq!(committed(&bench), Some(300));
+}
+
+#[test]
+fn of_22_a_reset_moves_at_once_and_nobody_leaves_for_it() {
+    let mut bench = Bench::owning_one_queue(1000, |_, _| {});
+    let at = bench.now();
+    bench.tell_member("a", &reset_to(300));
+    assert_eq!((pulls(&bench), committed(&bench)), (vec![1000, 300], Some(300)));
+    assert_eq!(bench.now(), at, "within the same turn");
+    assert!(bench.sent(RequestCode::UNREGISTER_CLIENT).is_empty());
+    bench.sleep(secs(5));
+    assert_eq!(bench.queue(0).map(|queue| queue.state), Some(QueueState::Pulling));
 }

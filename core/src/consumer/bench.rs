@@ -34,6 +34,7 @@ impl Bench {
                 late_reports: 0,
                 clock_went_back: 0,
                 unsettled_events: 0,
+                refused_requests: 0,
             },
             out: Outbox::new(),
             rng: Rng::new(Seed(7)),
@@ -83,6 +84,7 @@ impl Bench {
                 Wish::Save(_) => String::from("save"),
                 Wish::Leave(_) => String::from("leave"),
                 Wish::Stopped(_) => String::from("stopped"),
+                Wish::Reply(asker, reply) => format!("reply {reply:?} to {}", asker.opaque),
                 Wish::Notice(_, kind) => format!("notice {kind:?}"),
             })
             .collect()

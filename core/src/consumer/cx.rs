@@ -8,6 +8,7 @@ use core::time::Duration;
 use crate::action::{Action, AppAction};
 use bytes::Bytes;
 
+use super::reply::{Asker, Reply};
 use crate::ids::{
     BrokerName, CallId, ClientId, ConsumerGroup, GroupKey, PeerAddr, QueueKey, QueueOffset, Topic,
 };
@@ -69,6 +70,8 @@ pub(crate) enum GroupTimer {
     Strays,
     /// A lock is asked for, renewed or unlocked, or its lease ends.
     Locks,
+    /// The earliest deadline of a message that an operator has handed in.
+    Directs,
 }
 
 /// Timers of a queue.
@@ -293,6 +296,8 @@ pub(crate) enum Wish {
     Leave(GroupKey),
     /// A group has ended.
     Stopped(GroupKey),
+    /// What a peer has asked is answered now.
+    Reply(Asker, Reply),
     /// Somebody should see this.
     Notice(Option<ConsumerGroup>, NoticeKind),
 }

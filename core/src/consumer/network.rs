@@ -15,18 +15,18 @@ use crate::ids::{ConnId, QueueKey};
 use crate::notice::NoticeKind;
 use crate::rpc::RpcSignal;
 use crate::status::LinkTrouble;
-use crate::wire::code::{RequestCode, ResponseCode};
+use crate::wire::code::ResponseCode;
 use crate::wire::command::Header;
 use crate::wire::request::heartbeat::HeartbeatAnswer;
 use crate::wire::request::locks::LockAnswer;
-use crate::wire::request::members::{MemberList, MembersChanged};
+use crate::wire::request::members::MemberList;
 use crate::wire::request::offsets::{OffsetAnswer, StoredOffset};
 use crate::wire::request::operator::RunningInfo;
 use crate::wire::request::pull::PullAnswer;
 use crate::wire::request::route::TopicRoute;
 use crate::wire::request::send::SendAnswer;
 use crate::wire::request::stats::ConsumerConnections;
-use crate::wire::request::{Answer, AnswerError, Done, Request as _, encode_refusal};
+use crate::wire::request::{Answer, AnswerError, Done};
 
 impl ConsumerState {
     pub(super) fn on_net(&mut self, event: NetEvent) {
@@ -261,35 +261,6 @@ impl ConsumerState {
             }
             Purpose::Unregister { addr, group } => self.on_farewell(addr, group, Err(error)),
             Purpose::Call(id) => self.calls.failed(&mut cx, id, error),
-        }
-    }
-
-    /// A peer asks something of us.
-    fn on_request(&mut self, conn: ConnId, header: &Header<'_>, body: &Bytes) {
-        let code = RequestCode(header.code);
-        let mut cx = self.ground.cx();
-        if code == MembersChanged::CODE {
-            if let Ok(notice) = MembersChanged::decode(&header.ext, body)
-                && let Some(broker) = self.rpc.addr(conn).cloned()
-            {
-                let key = self.by_name.get(&notice.group);
-                match key.and_then(|key| self.groups.get_mut(*key)) {
-                    Some(group) => group.on_notified(&mut cx, broker),
-                    None => self.on_taken_for_member(broker, notice.group),
-                }
-            }
-            return;
-        }
-        if let Some(addr) = self.rpc.addr(conn).cloned() {
-            cx.client_notice(NoticeKind::UnexpectedRequest { addr, code: code.0 });
-        }
-        if !header.is_oneway() {
-            let remark = format!("request type {} not supported", code.0);
-            let unsupported = ResponseCode::REQUEST_CODE_NOT_SUPPORTED;
-            let form = self.config.header_form;
-            if let Ok(frame) = encode_refusal(form, header.opaque, unsupported, &remark) {
-                self.rpc.send(&mut cx.step(), conn, frame);
-            }
         }
     }
 

@@ -107,6 +107,7 @@ fn subject(kind: &NoticeKind) -> Option<String> {
         | N::QueueStalled { .. }
         | N::QueueMoves { .. }
         | N::OutcomeOfOtherKind { .. }
+        | N::ConsumedDirectly { .. }
         | N::Retry { .. } => return None,
         // Each undecodable message is told: it is a message.
         N::Undecodable { queue, offset, .. } => format!("undecodable {queue} {offset:?}"),
@@ -138,6 +139,7 @@ fn subject(kind: &NoticeKind) -> Option<String> {
         N::SaveFailed { place, .. } => format!("save {place}"),
         N::CommitFailed { queue, .. } => format!("commit {queue}"),
         N::ClockWentBack { .. } => String::from("clock"),
+        N::RequestNotServed { addr, code, .. } => format!("not served {addr} {code}"),
         N::UnexpectedRequest { addr, code } => format!("request {addr} {code}"),
     };
     Some(subject)

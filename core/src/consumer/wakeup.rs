@@ -73,9 +73,8 @@ impl TimerKey {
             Self::Group(_, GroupTimer::Phase) => WakeReason::Shutdown,
             Self::Queue(_, _, QueueTimer::Acquire) => WakeReason::Acquire,
             Self::Queue(_, _, QueueTimer::Pull) => WakeReason::Pull,
-            Self::Group(_, GroupTimer::Strays) | Self::Queue(_, _, QueueTimer::Delivery) => {
-                WakeReason::DeliveryDeadline
-            }
+            Self::Group(_, GroupTimer::Strays | GroupTimer::Directs)
+            | Self::Queue(_, _, QueueTimer::Delivery) => WakeReason::DeliveryDeadline,
             Self::Queue(_, _, QueueTimer::Grace) => WakeReason::RevokeGrace,
             Self::Group(_, GroupTimer::Locks) => WakeReason::Locks,
             Self::Queue(_, _, QueueTimer::Suspend) => WakeReason::Suspended,

@@ -110,6 +110,7 @@ impl ConsumerState {
             Wish::Save(group) => self.save(group),
             Wish::Leave(group) => self.say_farewell(group),
             Wish::Stopped(group) => self.stopped(group),
+            Wish::Reply(asker, reply) => self.reply(asker, &reply),
             Wish::Notice(group, kind) => self.notices.tell(&mut self.ground.cx(), group, kind),
         }
     }

@@ -17,7 +17,7 @@ mod writer;
 
 pub use error::HeaderError;
 pub use ext::{EXT_FIELDS_MAX, ExtFields, FieldError, FieldFault};
-pub use header::{FLAG_ONEWAY, FLAG_RESPONSE, Header, Language, VERSION};
+pub use header::{FLAG_ONEWAY, FLAG_RESPONSE, Header, Language, VERSION, VERSION_NAME};
 pub use writer::{Command, ExtWriter, WriteExt};
 
 use super::frame::{Frame, HeaderForm};

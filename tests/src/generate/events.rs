@@ -16,7 +16,9 @@ use rocketmq_consumer_core::wire::request::{Request, encode_request};
 use super::dice::{bytes, pick, rarely, several};
 use super::driver::OpenRun;
 use super::frames::{frame, header_form};
-use super::operator::{consumer_status_request, reset_offset_request, running_info_request};
+use super::operator::{
+    consume_directly_request, consumer_status_request, reset_offset_request, running_info_request,
+};
 use super::replies::reply;
 use super::shelf::Shelf;
 use crate::world::Asked;
@@ -262,13 +264,18 @@ fn nonsense(u: &mut Unstructured<'_>, view: &View<'_>) -> Result<Event> {
 
 /// A request no member expects, or an operator's.
 fn unexpected(u: &mut Unstructured<'_>, conn: ConnId) -> Result<NetEvent> {
-    match u.int_in_range(0..=2_u8)? {
+    match u.int_in_range(0..=3_u8)? {
         0 => {
             let word = reset_offset_request(u)?;
             request(u, conn, true, &word)
         }
         1 => {
             let word = running_info_request(u)?;
+            request(u, conn, false, &word)
+        }
+        2 => {
+            // Hardly ever a message: handlers of these tests are asked for what they were given.
+            let word = consume_directly_request(u)?;
             request(u, conn, false, &word)
         }
         _ => {

@@ -1,3 +1,4 @@
+mod operator;
 mod polite;
 mod storing;
 
@@ -18,7 +19,7 @@ use rocketmq_consumer_core::status::{LinkState, QueueStatus, Status};
 use rocketmq_consumer_core::step::Seed;
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
-use rocketmq_consumer_core::wire::frame::HeaderForm;
+use rocketmq_consumer_core::wire::frame::{Frame, HeaderForm};
 use rocketmq_consumer_core::wire::request::members::MembersChanged;
 use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::route::TopicRoute;
@@ -89,6 +90,9 @@ pub struct Bench {
     notices: Vec<Notice>,
     told: Vec<AppAction>,
     shelf: Shelf,
+    /// Answers of the machine to what brokers asked, and how often they did.
+    answers: Vec<Frame>,
+    asked_of_member: i32,
 }
 
 impl Bench {
@@ -135,6 +139,8 @@ impl Bench {
             notices: Vec::new(),
             told: Vec::new(),
             shelf: Shelf::default(),
+            answers: Vec::new(),
+            asked_of_member: 0,
         };
         bench.set_queues("T", &[("a", 1)]);
         bench.feed_alone(AppEvent::StartGroup(Arc::new(group)).into());

@@ -17,8 +17,12 @@ use super::queue::window::SlotState;
 
 impl Group {
     /// A handler asks for more time. Without effect while the queue is being given back and once the group
-    /// is past its drain: a message whose report will not count is not to be waited for.
+    /// is past its drain: a message whose report will not count is not to be waited for. Neither has it for a message
+    /// that an operator handed in: his broker does not wait.
     pub(crate) fn on_extend(&mut self, cx: &mut Cx<'_>, run: u64, position: u32, by: Duration) {
+        if self.directs.is_one(run) {
+            return;
+        }
         let Some((key, seq)) = self.dispatch.find(run, position) else {
             cx.counters.late_reports += 1;
             return;
@@ -47,6 +51,9 @@ impl Group {
 
     /// A lane found that a body is not what its checksum says.
     pub(crate) fn on_crc_mismatch(&mut self, cx: &mut Cx<'_>, run: u64, position: u32) {
+        if self.directs.is_one(run) {
+            return;
+        }
         let Some((key, seq)) = self.dispatch.find(run, position) else {
             cx.counters.late_reports += 1;
             return;

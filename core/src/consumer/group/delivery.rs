@@ -6,6 +6,7 @@
 //  reason: one deadline per delivery instead of a sweep; failed messages are sent back asynchronously.
 
 use alloc::string::String;
+use core::time::Duration;
 
 use crate::action::AppAction;
 use crate::config::UndecodablePolicy;
@@ -16,6 +17,7 @@ use crate::ids::{ConsumeId, QueueKey};
 use crate::message::{DelayLevel, OrderlyOutcome, Outcome};
 use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, HoldReason};
+use crate::time::Instant;
 use crate::wire::request::send_back::Delay;
 
 use super::Group;
@@ -49,6 +51,7 @@ impl Group {
         if self.phase != GroupPhase::Running {
             return;
         }
+        self.begin_directs(cx);
         while let Some(key) = self.dispatch.next_turn() {
             let room = self.dispatch.room();
             let deadline = cx.now + self.config.delivery_deadline;
@@ -65,10 +68,11 @@ impl Group {
                 room
             };
             let timer = queue.timer(QueueTimer::Delivery);
-            let Some(run) = queue
-                .tenure_mut()
-                .and_then(|tenure| tenure.window.take_run(most, deadline))
-            else {
+            let Some(run) = queue.tenure_mut().and_then(|tenure| {
+                let run = tenure.window.take_run(most, deadline)?;
+                tenure.last_run = Some(cx.now);
+                Some(run)
+            }) else {
                 continue;
             };
             let booked = self.dispatch.book(cx.now, key, run.first_seq, run.range);
@@ -95,12 +99,17 @@ impl Group {
         range: RunRange,
         report: &Report,
     ) {
+        if self.directs.is_one(run) {
+            return self.on_direct_consumed(cx, run, range, report);
+        }
+        let handed_at = self.dispatch.handed_at(run);
         let (fresh, ignored) = self.dispatch.reported(run, range);
         cx.counters.late_reports += ignored;
         let Some(key) = fresh.first().map(|reported| reported.queue) else {
             return;
         };
         self.check_number(cx, key, range, report);
+        self.note_tempo(cx.now, key, handed_at, report, &fresh);
         for reported in fresh {
             let verdict = match report {
                 Report::All(verdict) => *verdict,
@@ -122,6 +131,34 @@ impl Group {
             Verdict::Ordered(OrderlyOutcome::Suspend)
         } else {
             Verdict::Handled(Outcome::Retry)
+        }
+    }
+
+    /// How long handlers took, and how many of them failed.
+    fn note_tempo(
+        &mut self,
+        now: Instant,
+        key: QueueKey,
+        handed_at: Option<Instant>,
+        report: &Report,
+        fresh: &[Reported],
+    ) {
+        let Some(queue) = self.queues.get(key) else { return };
+        let handled = |verdict: Verdict| !matches!(verdict, Verdict::NotStarted);
+        let (done, failed) = match report {
+            Report::All(verdict) if !handled(*verdict) => (0, 0),
+            Report::All(verdict) if verdict.is_done() => (fresh.len(), 0),
+            Report::All(_) => (0, fresh.len()),
+            Report::Each(each) => {
+                let done = |one: &&Reported| each.get(one.index as usize).is_some_and(Verdict::is_done);
+                let done = fresh.iter().filter(done).count();
+                (done, fresh.len() - done)
+            }
+        };
+        if done + failed > 0 {
+            let took = handed_at.map_or(Duration::ZERO, |at| now.saturating_since(at));
+            let counts = (done as u64, failed as u64);
+            self.tempos.handled(now, &queue.name.topic, took, counts);
         }
     }
 

@@ -47,6 +47,7 @@ impl Group {
                 id: ConsumeId { group: self.key, run },
             });
         }
+        self.withdraw_directs(cx);
         self.call_off_local_retries(cx);
         cx.timers.set(self.timer(GroupTimer::Phase), cx.now + drain);
         self.check_drained(cx);
@@ -61,7 +62,8 @@ impl Group {
 
     fn busy(&self) -> u64 {
         let open = |queue: &Queue| queue.tenure().map_or(0, |t| t.window.out() + t.window.failing());
-        self.queues.iter().map(|(_, queue)| open(queue) as u64).sum()
+        let of_queues: u64 = self.queues.iter().map(|(_, queue)| open(queue) as u64).sum();
+        of_queues + self.directs.out() as u64
     }
 
     fn commit_last(&mut self, cx: &mut Cx<'_>) {
@@ -70,6 +72,7 @@ impl Group {
         cx.timers.cancel(self.timer(GroupTimer::Strays));
         cx.timers.cancel(self.timer(GroupTimer::Stalls));
         self.strays.clear();
+        self.end_directs(cx);
         cx.timers
             .set(self.timer(GroupTimer::Phase), cx.now + self.offset_timeout);
         self.save_last(cx);

@@ -17,6 +17,7 @@ mod left;
 mod locks;
 mod moved;
 mod orderly;
+mod operator;
 mod pulling;
 pub(crate) mod queue;
 pub(crate) mod rebalance;
@@ -43,6 +44,7 @@ use crate::ids::{
 use crate::notice::NoticeKind;
 use crate::status::GroupPhase;
 use crate::step::Slab;
+use crate::time::WallTime;
 use crate::wire::subscription::Subscription;
 
 pub(crate) use acquiring::Stored;
@@ -53,6 +55,8 @@ use dispatch::strays::Strays;
 use dissent::Dissent;
 use left::LeftQueues;
 use locks::Locks;
+use operator::direct::Directs;
+use operator::tempo::Tempos;
 use queue::Queue;
 use rebalance::{Rebalance, Why};
 pub(crate) use shelf::Kept;
@@ -95,6 +99,10 @@ pub(crate) struct Group {
     /// Whether it was told that outcomes are of the wrong kind.
     told_other_kind: bool,
     stalls: Stalls,
+    /// Messages that operators have handed in.
+    directs: Directs,
+    tempos: Tempos,
+    started_at: WallTime,
     /// Bytes of batch buffers held, over all queues.
     buffer_bytes: u64,
     /// Whether a queue is held because of that.
@@ -154,6 +162,9 @@ impl Group {
             followers: BTreeMap::new(),
             told_other_kind: false,
             stalls: Stalls::default(),
+            directs: Directs::default(),
+            tempos: Tempos::new(cx.now),
+            started_at: cx.wall,
             buffer_bytes: 0,
             buffer_was_full: false,
             ready_told: false,
@@ -289,6 +300,7 @@ impl Group {
                         queue.commit_if_due(cx, &self.name, self.offset_timeout);
                     }
                 }
+                self.tempos.retain(|topic| self.subscriptions.contains_key(topic));
                 cx.timers.set(
                     self.timer(GroupTimer::Commit),
                     cx.now + self.config.commit_interval,
@@ -300,6 +312,7 @@ impl Group {
             GroupTimer::Phase => self.on_phase_timer(cx),
             GroupTimer::Strays => self.on_strays_timer(cx),
             GroupTimer::Locks => self.on_locks_timer(cx, peers),
+            GroupTimer::Directs => self.on_directs_timer(cx),
         }
     }
 

@@ -110,7 +110,7 @@ impl Group {
     }
 
     /// Ends an ownership and begins another one of the same queue.
-    fn begin_elsewhere(
+    pub(super) fn begin_elsewhere(
         &mut self,
         cx: &mut Cx<'_>,
         key: QueueKey,
@@ -125,6 +125,7 @@ impl Group {
             trouble,
             unfinished,
             again: queue.moved.is_some() && !tenure.was_served,
+            carried: tenure.progress.legacy(cx.now),
         };
         let left = Left {
             finished: unfinished,

@@ -10,6 +10,7 @@
 //  reason: permanent errors back off; an answer never changes the offset unless it says so.
 
 use alloc::format;
+use core::time::Duration;
 
 use crate::action::CallError;
 use crate::config::UndecodablePolicy;
@@ -188,6 +189,14 @@ impl Group {
             && let Some(last) = batch.record(batch.len().saturating_sub(1) as u32)
         {
             tenure.seen.message(last.store_at());
+        }
+        if let Some(tenure) = queue.tenure() {
+            let took = tenure
+                .pull
+                .asked_at()
+                .map_or(Duration::ZERO, |at| cx.now.saturating_since(at));
+            let messages = harvest.batch.as_ref().map_or(0, |batch| batch.len());
+            self.tempos.pulled(cx.now, &name.topic, took, messages);
         }
         for piece in &harvest.pieces {
             match (piece, &harvest.batch) {

@@ -14,6 +14,9 @@ pub const FLAG_ONEWAY: i32 = 2;
 /// JSON; above 475 a peer may answer `GO_AWAY`.
 pub const VERSION: i32 = 513;
 
+/// What Java calls [`VERSION`].
+pub const VERSION_NAME: &str = "V5_5_0";
+
 /// A decoded header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header<'a> {

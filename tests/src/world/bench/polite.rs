@@ -150,9 +150,12 @@ impl Bench {
                     life: 0,
                     conn,
                 };
-                if let Some(asked) = Asked::read(self.now, &link, &self.links[&conn], frame) {
-                    self.sent.push(asked.clone());
-                    self.waiting.push(asked);
+                match Asked::read(self.now, &link, &self.links[&conn], frame.clone()) {
+                    Some(asked) => {
+                        self.sent.push(asked.clone());
+                        self.waiting.push(asked);
+                    }
+                    None => self.note_answer(frame),
                 }
             }
             NetAction::Close { conn } => {

@@ -116,6 +116,27 @@ impl Dispatch {
         run
     }
 
+    /// Books a run of one message that belongs to no queue, if a permit is free; returns its number.
+    pub(crate) fn book_single(&mut self) -> Option<u64> {
+        if self.in_use >= self.permits {
+            return None;
+        }
+        self.in_use += 1;
+        self.next_run += 1;
+        Some(self.next_run - 1)
+    }
+
+    /// Such a run has ended.
+    pub(crate) const fn end_single(&mut self) {
+        self.in_use -= 1;
+    }
+
+    /// When a run that is out was handed out.
+    pub(crate) fn handed_at(&self, run: u64) -> Option<Instant> {
+        let index = self.runs.binary_search_by_key(&run, |out| out.run).ok()?;
+        Some(self.runs[index].at)
+    }
+
     /// Takes a report. Positions that were never handed out, or are reported again, are left out; the
     /// second value counts them.
     pub(crate) fn reported(&mut self, run: u64, range: RunRange) -> (SmallVec<[Reported; 32]>, u64) {
@@ -275,6 +296,19 @@ mod tests {
         assert_eq!(dispatch.reported(run + 1, range(0, 5)).1, 5, "an unknown run");
         dispatch.reported(run, range(10, 80));
         assert_eq!((dispatch.permits().1, dispatch.runs().len()), (0, 0));
+    }
+
+    #[test]
+    fn a_run_of_no_queue_takes_a_permit_and_a_number_as_every_run() {
+        let mut dispatch = Dispatch::new(2, 1);
+        let first = dispatch.book(Instant::from_millis(7), QUEUE, 0, range(0, 1));
+        let single = dispatch.book_single();
+        assert_eq!((single, dispatch.book_single()), (Some(first + 1), None));
+        assert_eq!(dispatch.handed_at(first), Some(Instant::from_millis(7)));
+        dispatch.enlist(QUEUE);
+        assert_eq!(dispatch.next_turn(), None, "no permit is free");
+        dispatch.end_single();
+        assert_eq!((dispatch.permits(), dispatch.next_turn()), ((2, 1), Some(QUEUE)));
     }
 
     #[test]

@@ -112,6 +112,15 @@ impl Queue {
         )
     }
 
+    /// Somebody else says where it begins: what was asked is nobody's any more.
+    pub(crate) fn stop_asking(&mut self, cx: &mut Cx<'_>) {
+        cx.timers.cancel(self.timer(QueueTimer::Acquire));
+        self.enter(
+            Stage::Acquiring(Acquire::Waiting(HoldReason::AskingOffset)),
+            cx.now,
+        );
+    }
+
     /// The start is known: the queue can be pulled. `stored` is what the broker has; what it has stored after
     /// `new_since` is new to us, as an earlier ownership knew.
     pub(crate) fn own(
@@ -130,6 +139,7 @@ impl Queue {
         if self.hears_of_slave() {
             progress.doubt();
         }
+        progress.inherit(self.moved.and_then(|moved| moved.carried));
         let tenure = Tenure {
             window: Window::new(start),
             pull: PullLoop::new(self.group, self.key, cx.now),
@@ -137,6 +147,7 @@ impl Queue {
             asked_master: false,
             was_served: false,
             seen: Seen::after(new_since),
+            last_run: None,
         };
         self.enter(Stage::Owned(tenure), cx.now);
     }

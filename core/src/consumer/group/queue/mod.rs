@@ -92,6 +92,8 @@ pub(crate) struct Tenure {
     /// Whether a pull was answered with what the queue has.
     pub(crate) was_served: bool,
     pub(crate) seen: Seen,
+    /// When a run of it was handed out last.
+    pub(crate) last_run: Option<Instant>,
 }
 
 impl Queue {

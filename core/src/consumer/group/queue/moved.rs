@@ -31,6 +31,8 @@ use crate::notice::{NoticeKind, OffsetTrouble};
 use crate::time::WallTime;
 use crate::wire::request::pull::PullAnswer;
 
+use super::progress::Carried;
+
 /// How often an end below what was asked for is told before it is believed.
 const DOUBTS: u32 = 3;
 
@@ -90,6 +92,17 @@ impl Claim {
             max: self.max,
             to,
             why,
+        }
+    }
+
+    /// An operator has told us in person.
+    pub(crate) const fn reset(asked: QueueOffset, to: QueueOffset) -> Self {
+        Self {
+            asked,
+            to,
+            min: None,
+            max: None,
+            reset: true,
         }
     }
 
@@ -178,6 +191,8 @@ pub(crate) struct Moved {
     pub(crate) unfinished: QueueOffset,
     /// Whether the ownership before was moved too, and never had a good answer.
     pub(crate) again: bool,
+    /// What a pull of the ownership before carries, which may not be stored yet.
+    pub(crate) carried: Option<Carried>,
 }
 
 impl Moved {

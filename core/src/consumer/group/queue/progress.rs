@@ -32,8 +32,8 @@ const UNCHANGED: Duration = Duration::from_secs(60);
 const CARRIED: Duration = Duration::from_millis(200);
 
 /// An offset on its way with a pull.
-#[derive(Clone, Copy, Debug)]
-struct Carried {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Carried {
     offset: QueueOffset,
     serial: u64,
     stored_by: Instant,
@@ -58,6 +58,8 @@ pub(crate) struct Progress {
     in_flight: u8,
     /// What the pull that is out carries.
     carried: Option<Carried>,
+    /// The same of the ownership before, which was moved elsewhere.
+    inherited: Option<Carried>,
     /// The commit in flight, or else the last one, may be overtaken by what is carried.
     unsure: bool,
     acquired_at: Instant,
@@ -77,6 +79,7 @@ impl Progress {
             acknowledged: stored,
             in_flight: 0,
             carried: None,
+            inherited: None,
             unsure: false,
             acquired_at: now,
             repeats: 0,
@@ -152,23 +155,39 @@ impl Progress {
         });
     }
 
+    /// What the pull of an earlier ownership carries that was moved elsewhere: its answer is nobody's any more.
+    pub(crate) const fn inherit(&mut self, carried: Option<Carried>) {
+        self.inherited = carried;
+    }
+
+    /// What the ownership that follows this one inherits: a pull carries it, and it may not be stored yet.
+    pub(crate) fn legacy(&self, now: Instant) -> Option<Carried> {
+        let all = [self.carried, self.inherited].into_iter().flatten();
+        all.filter(|carried| now < carried.stored_by)
+            .max_by_key(|carried| carried.stored_by)
+    }
+
     /// A pull was answered, so what it carried is stored.
     pub(crate) fn carried_stored(&mut self, serial: u64) {
         self.carried.take_if(|carried| carried.serial == serial);
     }
 
-    /// Until when a lower offset than `value` may still be stored that a pull carries.
+    /// Until when another offset than `value` may still be stored that a pull carries.
     pub(crate) fn carried_until(&self, value: QueueOffset, now: Instant) -> Option<Instant> {
-        let late = self
-            .carried
-            .filter(|carried| carried.offset < value && now < carried.stored_by);
-        late.map(|carried| carried.stored_by)
+        self.late(value, now).map(|carried| carried.stored_by).max()
     }
 
-    /// What the pull that is out carries, if that may still overtake `value`.
+    /// What a pull carries, if that may still overtake `value`.
     pub(crate) fn overtaking(&self, value: QueueOffset, now: Instant) -> Option<QueueOffset> {
-        self.carried_until(value, now)?;
-        self.carried.map(|carried| carried.offset)
+        self.late(value, now).map(|carried| carried.offset).next()
+    }
+
+    /// What may be stored after `value`: lower offsets of this ownership, and any that the one before had come to.
+    fn late(&self, value: QueueOffset, now: Instant) -> impl Iterator<Item = Carried> {
+        let lower = self.carried.filter(|carried| carried.offset < value);
+        let other = self.inherited.filter(|carried| carried.offset != value);
+        let all = [lower, other].into_iter().flatten();
+        all.filter(move |carried| now < carried.stored_by)
     }
 
     /// Whether the broker has acknowledged `value`, and nothing of ours may change that.
@@ -313,6 +332,25 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_an_earlier_ownership_sent_is_looked_out_for_in_both_directions() {
+        let ms = Instant::from_millis;
+        for (carried, again) in [(900, Some(200)), (100, Some(200)), (300, None)] {
+            let mut before = Progress::new(Some(QueueOffset(5)), ms(0));
+            before.carry(QueueOffset(carried), 3, ms(0));
+            assert_eq!(before.legacy(ms(200)), None, "stored by then");
+            let mut progress = Progress::new(None, ms(1));
+            progress.inherit(before.legacy(ms(1)));
+            progress.sent(QueueOffset(300), ms(1));
+            progress.carry(QueueOffset(300), 1, ms(1));
+            progress.acknowledged_at(QueueOffset(300), ms(2));
+            assert_eq!(progress.is_safe(QueueOffset(300)), again.is_none(), "{carried}");
+            let due = (3..400).find(|now| progress.is_due(QueueOffset(300), ms(*now)));
+            assert_eq!(due, again, "{carried}");
+        }
+    }
+
     #[test]
     fn a_start_that_a_slave_told_takes_nothing_back_from_the_master() {
         // What the slave said, what the master has, and of which values each may be stored.

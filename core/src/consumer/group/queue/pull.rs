@@ -53,6 +53,7 @@ pub(crate) struct PullLoop {
     /// The replica that was asked last.
     replica: Option<i64>,
     max_offset: Option<QueueOffset>,
+    asked_at: Option<Instant>,
 }
 
 impl PullLoop {
@@ -68,6 +69,7 @@ impl PullLoop {
             suggested: MASTER_ID,
             replica: None,
             max_offset: None,
+            asked_at: None,
         }
     }
 
@@ -100,6 +102,11 @@ impl PullLoop {
         self.suggested == MASTER_ID && self.replica.is_some_and(|id| id != MASTER_ID)
     }
 
+    /// When it asked last.
+    pub(crate) const fn asked_at(&self) -> Option<Instant> {
+        self.asked_at
+    }
+
     pub(crate) const fn max_offset(&self) -> Option<QueueOffset> {
         self.max_offset
     }
@@ -113,6 +120,7 @@ impl PullLoop {
     pub(crate) fn ask(&mut self, replica: Option<i64>, now: Instant) -> u64 {
         debug_assert!(self.may_ask(), "every way to a pull passes the gate");
         self.replica = replica;
+        self.asked_at = Some(now);
         self.serial += 1;
         self.set(PullState::InFlight { serial: self.serial }, now);
         self.serial

@@ -424,6 +424,22 @@ impl Window {
         self.slots.iter().find(held).map(|slot| slot.offset)
     }
 
+    /// The first and the last message that is not finished.
+    pub(crate) fn cached(&self) -> Option<(QueueOffset, QueueOffset)> {
+        self.ends(|slot| slot.state != SlotState::Done)
+    }
+
+    /// The first and the last message with a handler.
+    pub(crate) fn handed(&self) -> Option<(QueueOffset, QueueOffset)> {
+        self.ends(|slot| slot.due_at().is_some())
+    }
+
+    fn ends(&self, is_meant: impl Fn(&Slot) -> bool) -> Option<(QueueOffset, QueueOffset)> {
+        let first = self.slots.iter().find(|slot| is_meant(slot))?;
+        let last = self.slots.iter().rfind(|slot| is_meant(slot))?;
+        Some((first.offset, last.offset))
+    }
+
     /// Messages with a handler.
     pub(crate) fn out(&self) -> usize {
         self.slots.iter().filter(|slot| slot.is_out()).count()

@@ -185,6 +185,7 @@ fn nothing_unfinished_is_passed_that_the_queue_still_has() {
             trouble,
             unfinished: at(3),
             again: false,
+            carried: None,
         };
         assert_eq!(moved.at_most(at(found)), at(want));
     }
