@@ -16,7 +16,7 @@ use crate::status::LockStatus;
 use crate::time::Instant;
 
 /// How long a lock may be used after the request that was granted last. Brokers keep it twice as long.
-const LEASE: Duration = Duration::from_secs(30);
+pub(in crate::consumer::group) const LEASE: Duration = Duration::from_secs(30);
 
 /// When it is asked for again after it was granted.
 const RENEWAL: Duration = Duration::from_secs(20);

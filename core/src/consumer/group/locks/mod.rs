@@ -31,6 +31,7 @@ use crate::wire::request::locks::{LockAnswer, LockRequest, QueueLocks, UnlockReq
 use super::Group;
 use super::queue::Queue;
 use lock::{Change, Errand};
+pub(super) use lock::LEASE;
 pub(super) use table::Locks;
 
 /// How long a broker may take to lock or unlock.

@@ -15,11 +15,13 @@ use core::time::Duration;
 use crate::config::{ClientConfig, ConsumeMode, MessageModel, StartAt};
 use crate::consumer::cx::Cx;
 use crate::ids::{MessageQueue, PeerAddr, QueueOffset};
+use crate::status::LockStatus;
 use crate::wire::command::VERSION_NAME;
 use crate::wire::request::heartbeat::ConsumeType;
 use crate::wire::request::running_info::{ConsumerRunningInfo, QueueInfo, property};
 
 use super::super::Group;
+use super::super::locks::LEASE;
 use super::super::queue::{Queue, Tenure};
 
 /// The version of this library.
@@ -53,7 +55,8 @@ impl Group {
         let is_ordered = self.config.mode == ConsumeMode::Orderly;
         let owned = self.by_name.iter().filter_map(|(name, key)| {
             let tenure = self.queues.get(*key).and_then(Queue::tenure)?;
-            Some((name.clone(), queue_info(cx, tenure, is_ordered)))
+            let lock = self.locks.as_ref().and_then(|locks| locks.status(name, cx.now));
+            Some((name.clone(), queue_info(cx, tenure, lock, is_ordered)))
         });
         owned.collect()
     }
@@ -137,7 +140,7 @@ impl Group {
     }
 }
 
-fn queue_info(cx: &Cx<'_>, tenure: &Tenure, is_ordered: bool) -> QueueInfo {
+fn queue_info(cx: &Cx<'_>, tenure: &Tenure, lock: Option<LockStatus>, is_ordered: bool) -> QueueInfo {
     let none = QueueOffset(0);
     let (cached_min_offset, cached_max_offset) = tenure.window.cached().unwrap_or((none, none));
     let handed = tenure.window.handed().filter(|_| is_ordered);
@@ -152,9 +155,9 @@ fn queue_info(cx: &Cx<'_>, tenure: &Tenure, is_ordered: bool) -> QueueInfo {
         commit_offset: Some(tenure.window.lowest_unfinished()),
         dropped: false,
         last_consume: tenure.last_run.map(wall),
-        last_lock: None,
+        last_lock: lock.and_then(|lock| lock.expires).map(|end| wall(end - LEASE)),
         last_pull: tenure.pull.asked_at().map(wall),
-        locked: false,
+        locked: lock.is_some_and(|lock| lock.held),
         handed_count: i32::try_from(handed_count).unwrap_or(i32::MAX),
         handed_max_offset,
         handed_min_offset,
