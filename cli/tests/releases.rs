@@ -175,11 +175,7 @@ impl Bench {
             self.version,
             count()
         );
-        if self.version < FIVE {
-            assert_eq!((count(), moved), (21, false));
-        } else {
-            assert_eq!((count(), moved), (41, true));
-        }
+        assert_eq!((count(), moved), (41, true));
         member.shutdown();
     }
 

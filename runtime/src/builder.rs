@@ -162,6 +162,16 @@ impl<R: Runtime> ConsumerBuilder<R> {
         self.group_config(|config| config.set_stalled_after(after))
     }
 
+    /// How many messages operators may have this consumer handle at one time beside what it pulls, each within
+    /// that time; 0 for none. They take part in `concurrency`. Default 2, 9 s.
+    pub fn consume_directly(self, most: u32, deadline: Duration) -> Self {
+        self.group_config(|config| {
+            config
+                .set_consume_directly_max(most)
+                .set_consume_directly_deadline(deadline)
+        })
+    }
+
     /// Bytes of pull answers the group may hold in memory. Default 64 MiB.
     pub fn buffer_bytes_max(self, bytes: u64) -> Self {
         self.group_config(|config| config.set_buffer_bytes_max(bytes))

@@ -144,6 +144,7 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::Revoked { .. }
         | NoticeKind::Held { .. }
         | NoticeKind::OffsetReset { .. }
+        | NoticeKind::ConsumedDirectly { .. }
         | NoticeKind::StartDecidedByBroker { .. }
         | NoticeKind::QueueMoves { .. }
         | NoticeKind::LinkUp { .. } => tracing::info!(target: "rocketmq", group, repeated, ?kind),
@@ -173,6 +174,7 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::StartedOver { .. }
         | NoticeKind::SaveFailed { .. }
         | NoticeKind::CommitFailed { .. }
+        | NoticeKind::RequestNotServed { .. }
         | NoticeKind::ClockWentBack { .. }
         // What a later version adds is more likely to matter than not.
         | _ => tracing::warn!(target: "rocketmq", group, repeated, ?kind),

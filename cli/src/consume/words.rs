@@ -316,6 +316,19 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr], at: Instant) -> (Level, St
             format!("{queue} could not be committed up to {offset}: {why}"),
         ),
         K::ClockWentBack { by } => (L::Warn, format!("the clock went back by {by:?}")),
+        K::RequestNotServed { addr, code, why } => (
+            L::Warn,
+            format!("{addr} asked for code {code}, which could not be done: {why}"),
+        ),
+        K::ConsumedDirectly {
+            queue,
+            offset,
+            message_id,
+            result,
+        } => (
+            L::Info,
+            format!("an operator had message {message_id} ({queue} at {offset}) consumed here: {result}"),
+        ),
         K::UnexpectedRequest { addr, code } => (
             L::Debug,
             format!("{addr} asked for code {code}, which is not supported"),
