@@ -216,6 +216,9 @@ pub enum RefusalReason {
         /// What is wrong.
         why: String,
     },
+    /// This member does not own the queue.
+    #[error("{0} is not owned by this member")]
+    NotOwned(MessageQueue),
 }
 
 /// A peer's answer to a call.

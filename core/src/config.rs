@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::allocate::AllocateStrategy;
 use crate::ids::{ClientId, ConsumerGroup, PeerAddr, Topic};
+use crate::rate::Rate;
 use crate::time::WallTime;
 use crate::wire::frame::HeaderForm;
 use crate::wire::subscription::{ALL, Subscription};
@@ -85,6 +86,8 @@ pub const SUSPEND_TIME: RangeInclusive<Duration> = millis(10)..=secs(30);
 
 /// As many retries as brokers can count: without end.
 const FOR_EVER: u32 = i32::MAX.unsigned_abs();
+/// Messages a second of a rate, and messages that may come at once.
+pub const RATE: RangeInclusive<u32> = 1..=1_000_000;
 
 settings! {
     /// One client instance: its identity, its name servers, and the clocks of everything its groups
@@ -444,6 +447,18 @@ settings! {
     /// Whether a body whose checksum does not match is undecodable. Default false: it is delivered,
     /// with a notice, because brokers do not guarantee the field on every path.
     crc_reject / set_crc_reject: bool = false;
+    /// How fast messages are handed to handlers, over the whole group. It holds back deliveries and trips no
+    /// deadline. Default: no limit. Changed at run time by [`AppEvent::RateLimit`](crate::event::AppEvent::RateLimit).
+    rate_limit / set_rate_limit: Option<Rate> = None;
+    /// The same for single topics, beside the limit of the group. Default: none.
+    topic_rate_limits / set_topic_rate_limits: Vec<(Topic, Rate)> = Vec::new();
+    /// Topics and queues that may be named by pauses and rates at one time. Default 1024, 1..=65535.
+    flow_names_max / set_flow_names_max: u32 = 1024;
+    /// Unfinished messages of one topic (`pullThresholdForTopic`), shared evenly by the queues of it that this
+    /// member owns; a queue has one at least, and never more than `queue_count_max`. Default none, 1..=6553500.
+    topic_count_max / set_topic_count_max: Option<u32> = None;
+    /// Body bytes as stored of one topic (`pullThresholdSizeForTopic`), shared likewise. Default none.
+    topic_bytes_max / set_topic_bytes_max: Option<u64> = None;
 }
 
 impl GroupConfig {
@@ -545,7 +560,29 @@ impl GroupConfig {
         check_range("max_reconsume", self.max_reconsume(), 0, FOR_EVER)?;
         check_range("send_back_retries", self.send_back_retries, 0, 64)?;
         check_range("consume_directly_max", self.consume_directly_max, 0, 64)?;
+        self.check_flow()?;
         self.check_times()
+    }
+
+    fn check_flow(&self) -> Result<(), ConfigError> {
+        check_range("flow_names_max", self.flow_names_max, 1, 65_535)?;
+        if let Some(rate) = self.rate_limit {
+            check_rate("rate_limit", rate)?;
+        }
+        if self.topic_rate_limits.len() > self.flow_names_max as usize {
+            let why = "names more topics than flow_names_max allows";
+            return Err(ConfigError::new("topic_rate_limits", why));
+        }
+        for (_, rate) in &self.topic_rate_limits {
+            check_rate("topic_rate_limits", *rate)?;
+        }
+        if let Some(count) = self.topic_count_max {
+            check_range("topic_count_max", count, 1, 6_553_500)?;
+        }
+        if self.topic_bytes_max == Some(0) {
+            return Err(ConfigError::new("topic_bytes_max", "must be above 0"));
+        }
+        Ok(())
     }
 
     fn check_times(&self) -> Result<(), ConfigError> {
@@ -680,6 +717,15 @@ fn check_expression(topic: &Topic, expression: &str) -> Result<(), ConfigError> 
     // Java accepts blanks and then nothing ever matches; nobody means that.
     if subscription.expression != ALL && subscription.tags.is_empty() {
         return refuse("the expression names no tag; use * for every message".to_string());
+    }
+    Ok(())
+}
+
+/// # Errors
+/// Why messages cannot be handed out at this rate.
+pub fn check_rate(key: &'static str, rate: Rate) -> Result<(), ConfigError> {
+    for value in [rate.messages_per_second(), rate.burst()] {
+        check_range(key, value, *RATE.start(), *RATE.end())?;
     }
     Ok(())
 }
@@ -849,6 +895,13 @@ mod tests {
             set_send_back_retries: [0, 64], [65];
             set_consume_directly_max: [0, 64], [65];
             set_consume_directly_deadline: [millis(1), hour], [ZERO, more];
+            set_rate_limit: [None, Some(Rate::per_second(1)), Some(Rate::per_second(1_000_000)),
+                Some(Rate::per_second(1).with_burst(1_000_000))],
+                [Some(Rate::per_second(0)), Some(Rate::per_second(1_000_001)),
+                Some(Rate::per_second(5).with_burst(0)), Some(Rate::per_second(5).with_burst(1_000_001))];
+            set_flow_names_max: [1, 65_535], [0, 65_536];
+            set_topic_count_max: [None, Some(1), Some(6_553_500)], [Some(0), Some(6_553_501)];
+            set_topic_bytes_max: [None, Some(1), Some(u64::MAX)], [Some(0)];
             set_stalled_after: [secs(1), secs(24 * 3600)], [millis(999), secs(24 * 3600 + 1)];
         }
         assert_eq!(
@@ -890,6 +943,21 @@ mod tests {
                 (times, Ok(())),
                 "{mode:?} {set:?}"
             );
+        }
+    }
+
+    #[test]
+    fn rates_of_topics_have_ends_and_there_are_not_too_many() {
+        for (rate, times, good) in [
+            (Rate::per_second(1), 0, true),
+            (Rate::per_second(1), 1024, true),
+            (Rate::per_second(1), 1025, false),
+            (Rate::per_second(0), 1, false),
+        ] {
+            let key = group_key(|c| {
+                c.set_topic_rate_limits(vec![("T".into(), rate); times]);
+            });
+            assert_eq!(key, (!good).then_some("topic_rate_limits"), "{rate:?} {times}");
         }
     }
 

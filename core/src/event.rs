@@ -15,6 +15,7 @@ use crate::ids::{
     StoreKey, Topic,
 };
 use crate::message::{OrderlyOutcome, Outcome};
+use crate::rate::Rate;
 use crate::time::WallTime;
 
 /// One thing that happened.
@@ -175,26 +176,39 @@ pub enum AppEvent {
         /// The topic.
         topic: Topic,
     },
-    /// Not supported yet: stop delivering, keep the queues.
+    /// Stop pulling and delivering, keep the queues: see [`FlowScope`]. Running handlers finish. Doing so twice
+    /// changes nothing.
     Pause {
         /// Which group.
         group: ConsumerGroup,
         /// What of it.
         scope: FlowScope,
     },
-    /// Not supported yet: deliver again.
+    /// Pull and deliver again, from where it was.
     Resume {
         /// Which group.
         group: ConsumerGroup,
         /// What of it.
         scope: FlowScope,
     },
-    /// Not supported yet: go on from another offset.
+    /// Go on from another place in a queue that this member owns. That is a new ownership: what handlers still
+    /// report for the old one counts for nothing. The new place is committed at once.
     Seek {
         /// Which group.
         group: ConsumerGroup,
-        /// The queue and the offset to deliver next.
-        to: Box<(MessageQueue, QueueOffset)>,
+        /// The queue.
+        queue: Box<MessageQueue>,
+        /// Where to.
+        to: SeekTo,
+    },
+    /// Change how fast messages are handed out.
+    RateLimit {
+        /// Which group.
+        group: ConsumerGroup,
+        /// One topic of it; `None` for the group as a whole. Both may be limited.
+        topic: Option<Topic>,
+        /// The new rate; `None` for no limit.
+        rate: Option<Rate>,
     },
     /// The answer to [`crate::action::AppAction::Allocate`]. One that comes too late, or twice, is counted
     /// and changes nothing.
@@ -223,6 +237,33 @@ pub enum FlowScope {
     Topic(Topic),
     /// One queue, as long as the group runs: also when it goes and comes back.
     Queue(Box<MessageQueue>),
+}
+
+/// A place in a queue to go on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum SeekTo {
+    /// This offset is delivered next. One that the queue does not have is judged by its broker's answer, as any
+    /// other: see [`IllegalOffsetPolicy`](crate::config::IllegalOffsetPolicy).
+    Offset(QueueOffset),
+    /// The oldest message.
+    Earliest,
+    /// Behind the newest message.
+    Latest,
+    /// The first message stored at or after this time.
+    Time(WallTime),
+}
+
+impl From<Topic> for FlowScope {
+    fn from(topic: Topic) -> Self {
+        Self::Topic(topic)
+    }
+}
+
+impl From<MessageQueue> for FlowScope {
+    fn from(queue: MessageQueue) -> Self {
+        Self::Queue(Box::new(queue))
+    }
 }
 
 /// Positions `start..end` within a batch.

@@ -18,6 +18,7 @@ pub mod event;
 pub mod ids;
 pub mod message;
 pub mod notice;
+pub mod rate;
 pub mod recording;
 mod rpc;
 pub mod status;

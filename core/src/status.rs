@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::action::CallError;
 use crate::event::NetCause;
 use crate::ids::{BrokerName, ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, QueueOffset, Topic};
+use crate::rate::Rate;
 use crate::time::Instant;
 
 /// Everything one client instance knows about itself.
@@ -124,6 +125,37 @@ pub struct GroupStatus {
     /// Messages that are not finished, over all queues, as far as their brokers have told: those that are
     /// here and those that are still there.
     pub lag: u64,
+    /// What is paused, and how fast messages may be handed out.
+    pub flow: FlowStatus,
+}
+
+/// What of a group is paused, and how fast its messages may be handed out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FlowStatus {
+    /// Whether the group as a whole is paused.
+    pub paused: bool,
+    /// Topics that are paused, whether they are consumed or not.
+    pub paused_topics: Vec<Topic>,
+    /// Queues that are paused, whether they are ours or not.
+    pub paused_queues: Vec<MessageQueue>,
+    /// How fast messages of the group may be handed out.
+    pub rate_limit: Option<Rate>,
+    /// How fast those of single topics may be.
+    pub topic_rate_limits: Vec<(Topic, Rate)>,
+    /// Until when messages wait that would be handed out but for these rates.
+    pub waits_until: Option<Instant>,
+}
+
+/// What was paused that holds a queue; of several the widest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub enum PauseScope {
+    /// The whole group.
+    Group,
+    /// Its topic.
+    Topic,
+    /// The queue itself.
+    Queue,
 }
 
 /// What a group that broadcasts keeps of its offsets.
@@ -320,6 +352,8 @@ pub enum HoldReason {
     OffsetIllegal,
     /// The group is shutting down.
     Draining,
+    /// The application has paused it. It may still have a pull at the broker, whose answer is kept.
+    Paused(PauseScope),
 }
 
 /// Things that were ignored on purpose, counted.

@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 8] = [
     &["allocate"],
     &["wire"],
     &["step"],
-    &["time", "ids"],
+    &["time", "ids", "rate"],
 ];
 
 /// One floor, on which events may speak of messages.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rocketmq_consumer_core::action::AppAction;
 use rocketmq_consumer_core::consumer::WakeReason;
-use rocketmq_consumer_core::event::{Event, RunRange, Verdict};
+use rocketmq_consumer_core::event::{AppEvent, Event, FlowScope, RunRange, Verdict};
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::status::{HoldReason, QueueState};
 use rocketmq_consumer_core::wire::code::RequestCode;
@@ -141,6 +141,48 @@ fn fc_06_room_is_used_at_once_and_once() {
     bench.feed(Event::Wakeup);
     bench.sleep(secs(1));
     assert_eq!(bench.outstanding(PULL).len(), 1, "one pull for one pause");
+}
+
+#[test]
+fn fc_08_what_is_discarded_while_paused_is_not_counted_any_more() {
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*");
+        group.set_queue_count_max(64).set_concurrency(1000);
+    });
+    bench.set_queues("T", &[("a", 1)]);
+    bench.settle();
+    let (group, scope) = ("G".into(), FlowScope::Group);
+    bench.tell(AppEvent::Pause { group, scope });
+    let (pull, _) = bench.expect_pull();
+    bench.found_at(&pull, 0..32, 10, 32);
+    let held = |bench: &Bench| bench.status().groups[0].buffer_bytes;
+    assert!(held(&bench) > 0 && bench.take_runs().is_empty());
+    // The queue goes to another member, and comes back.
+    bench.set_queues("T", &[("a", 0)]);
+    bench.sleep(secs(31));
+    assert_eq!(bench.queue(0), None);
+    assert_eq!(held(&bench), 0, "discarding is a removal");
+    bench.set_queues("T", &[("a", 1)]);
+    bench.sleep(secs(31));
+    let (group, scope) = ("G".into(), FlowScope::Group);
+    bench.tell(AppEvent::Resume { group, scope });
+    for first in [0, 32] {
+        let (pull, request) = bench.expect_pull();
+        assert_eq!(request.offset.0, first, "nothing was passed over");
+        bench.found_at(&pull, first..first + 32, 10, first + 32);
+    }
+    let status = bench.queue(0).expect("it is owned");
+    assert_eq!(
+        (status.unfinished, status.hold),
+        (64, Some(HoldReason::CountFull))
+    );
+    for run in bench.take_runs() {
+        bench.done(&run);
+    }
+    assert_eq!(
+        (bench.queue(0).map(|queue| queue.unfinished), held(&bench)),
+        (Some(0), 0)
+    );
 }
 
 #[test]

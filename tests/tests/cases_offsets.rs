@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rocketmq_consumer_core::action::AppAction;
 use rocketmq_consumer_core::config::StartAt;
-use rocketmq_consumer_core::event::{AppEvent, RunRange, Verdict};
+use rocketmq_consumer_core::event::{AppEvent, FlowScope, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{PeerAddr, QueueOffset};
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::notice::{NoticeKind, OffsetTrouble};
@@ -641,4 +641,31 @@ fn of_22_a_reset_moves_at_once_and_nobody_leaves_for_it() {
     assert!(bench.sent(RequestCode::UNREGISTER_CLIENT).is_empty());
     bench.sleep(secs(5));
     assert_eq!(bench.queue(0).map(|queue| queue.state), Some(QueueState::Pulling));
+}
+
+#[test]
+fn of_28_a_pause_keeps_the_position_of_a_queue_that_has_nothing() {
+    let mut bench = Bench::owning_one_queue(77, |_, _| {});
+    let (group, scope) = ("G".into(), FlowScope::Group);
+    bench.tell(AppEvent::Pause { group, scope });
+    // The pull that was out ends with nothing.
+    let (pull, _) = bench.expect_pull();
+    bench.nothing(&pull, PullStatus::NotFound, 77);
+    let questions = [
+        RequestCode::QUERY_CONSUMER_OFFSET,
+        RequestCode::GET_MIN_OFFSET,
+        RequestCode::GET_MAX_OFFSET,
+    ];
+    let asked = |bench: &Bench| questions.map(|code| bench.sent(code).len());
+    let before = asked(&bench);
+    bench.sleep(secs(60));
+    assert_eq!(bench.outstanding(RequestCode::PULL_MESSAGE).len(), 0);
+    let (group, scope) = ("G".into(), FlowScope::Group);
+    bench.tell(AppEvent::Resume { group, scope });
+    assert_eq!(bench.expect_pull().1.offset.0, 77);
+    assert_eq!(asked(&bench), before, "the policy is not asked");
+    let commits = bench.sent(RequestCode::UPDATE_CONSUMER_OFFSET).into_iter();
+    let commits = commits.map(|asked| asked.request::<CommitOffsetRequest>());
+    let mut of_queue = commits.filter(|commit| commit.queue.topic.as_str() == "T");
+    assert!(of_queue.all(|commit| commit.offset.0 == 77));
 }

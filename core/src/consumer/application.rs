@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::cx::{Destination, Purpose, Replica, Wish};
+use super::cx::{Cx, Destination, Purpose, Replica, Wish};
 use super::group::{Group, Kept};
 use super::peers::Peers;
 use super::{ConsumerState, Life, calls};
@@ -84,9 +84,21 @@ impl ConsumerState {
             AppEvent::Call(call) => self.call(*call),
             AppEvent::Subscribe { group, .. } => self.not_yet(group, "subscribe"),
             AppEvent::Unsubscribe { group, .. } => self.not_yet(group, "unsubscribe"),
-            AppEvent::Pause { group, .. } => self.not_yet(group, "pause"),
-            AppEvent::Resume { group, .. } => self.not_yet(group, "resume"),
-            AppEvent::Seek { group, .. } => self.not_yet(group, "seek"),
+            AppEvent::Pause { group, scope } => {
+                self.change(group, "pause", |group, cx, peers| group.pause(cx, peers, &scope));
+            }
+            AppEvent::Resume { group, scope } => self.change(group, "resume", |group, cx, peers| {
+                group.resume(cx, peers, &scope);
+                Ok(())
+            }),
+            AppEvent::Seek { group, queue, to } => {
+                self.change(group, "seek", |group, cx, peers| {
+                    group.seek(cx, peers, &queue, to)
+                });
+            }
+            AppEvent::RateLimit { group, topic, rate } => self.change(group, "rate limit", |group, cx, _| {
+                group.set_rate(cx, topic.as_ref(), rate)
+            }),
             AppEvent::Credentials { .. } => self.refuse(None, "credentials", RefusalReason::NotSupportedYet),
         }
     }
@@ -210,6 +222,23 @@ impl ConsumerState {
         self.send(&to, Purpose::Call(id), deadline, |opaque| {
             calls::encode(&call, form, opaque)
         });
+    }
+
+    /// Changes how a group consumes, or says why not.
+    fn change(
+        &mut self,
+        name: ConsumerGroup,
+        wish: &'static str,
+        change: impl FnOnce(&mut Group, &mut Cx<'_>, Peers<'_>) -> Result<(), RefusalReason>,
+    ) {
+        let mut cx = self.ground.cx();
+        let group = self.by_name.get(&name).and_then(|key| self.groups.get_mut(*key));
+        let done = group.map_or(Err(RefusalReason::UnknownGroup), |group| {
+            change(group, &mut cx, Peers::of(&self.routes, &self.beats))
+        });
+        if let Err(why) = done {
+            self.refuse(Some(name), wish, why);
+        }
     }
 
     fn not_yet(&mut self, group: ConsumerGroup, wish: &'static str) {

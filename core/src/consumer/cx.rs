@@ -72,6 +72,8 @@ pub(crate) enum GroupTimer {
     Locks,
     /// The earliest deadline of a message that an operator has handed in.
     Directs,
+    /// Messages that wait for their rate may be handed out.
+    Flow,
 }
 
 /// Timers of a queue.

@@ -53,6 +53,8 @@ pub enum WakeReason {
     Locks,
     /// A queue has rested after a failure.
     Suspended,
+    /// Messages that wait for their rate may be handed out.
+    RateLimit,
 }
 
 impl TimerKey {
@@ -70,6 +72,7 @@ impl TimerKey {
             Self::Group(_, GroupTimer::Commit | GroupTimer::Save) => WakeReason::Commit,
             Self::Group(_, GroupTimer::SendBack(_)) => WakeReason::SendBack,
             Self::Group(_, GroupTimer::Stalls) => WakeReason::Stalls,
+            Self::Group(_, GroupTimer::Flow) => WakeReason::RateLimit,
             Self::Group(_, GroupTimer::Phase) => WakeReason::Shutdown,
             Self::Queue(_, _, QueueTimer::Acquire) => WakeReason::Acquire,
             Self::Queue(_, _, QueueTimer::Pull) => WakeReason::Pull,

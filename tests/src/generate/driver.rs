@@ -8,7 +8,7 @@ use arbitrary::{Result, Unstructured};
 use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::consumer::ConsumerState;
-use rocketmq_consumer_core::event::{AppEvent, Event, NetEvent, Report, RunRange, Verdict};
+use rocketmq_consumer_core::event::{AppEvent, Event, FlowScope, NetEvent, Report, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{ConnId, ConsumeId, PeerAddr};
 use rocketmq_consumer_core::message::{Batch, Message, Outcome};
 use rocketmq_consumer_core::step::Seed;
@@ -157,7 +157,7 @@ impl Driver {
     /// When the machine keeps its driver busy without end.
     pub fn calm(&mut self, time: Duration) -> Vec<Seen> {
         let end = self.now + time;
-        let mut seen = Vec::new();
+        let mut seen = self.let_flow();
         for _ in 0..100_000 {
             if self.now >= end || self.is_settled() {
                 return seen;
@@ -166,6 +166,32 @@ impl Driver {
             seen.extend(self.feed(next));
         }
         panic!("busy without end at {:?}: {:?}", self.now, self.state().status());
+    }
+
+    /// Takes back every pause and rate.
+    fn let_flow(&mut self) -> Vec<Seen> {
+        let group = || "g".into();
+        let scope = FlowScope::Group;
+        let events = [
+            AppEvent::Resume {
+                group: group(),
+                scope,
+            },
+            AppEvent::RateLimit {
+                group: group(),
+                topic: None,
+                rate: None,
+            },
+        ];
+        let mut seen = Vec::new();
+        for event in events {
+            let after = Duration::ZERO;
+            seen.extend(self.feed(Step {
+                after,
+                event: event.into(),
+            }));
+        }
+        seen
     }
 
     /// Whether every message is settled and its broker knows.

@@ -5,10 +5,13 @@ use std::time::Duration;
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use rocketmq_consumer_core::event::{
-    AppEvent, Event, FlowScope, NetCause, NetEvent, Report, RunRange, StoreEvent, Verdict,
+    AppEvent, Event, FlowScope, NetCause, NetEvent, Report, RunRange, SeekTo, StoreEvent, Verdict,
 };
-use rocketmq_consumer_core::ids::{AllocateId, ConnId, ConsumeId, GroupKey, StoreKey, StoreKind};
+use rocketmq_consumer_core::ids::{
+    AllocateId, ConnId, ConsumeId, GroupKey, MessageQueue, QueueId, QueueOffset, StoreKey, StoreKind,
+};
 use rocketmq_consumer_core::message::Outcome;
+use rocketmq_consumer_core::rate::Rate;
 use rocketmq_consumer_core::time::{Instant, WallTime};
 use rocketmq_consumer_core::wire::request::members::MembersChanged;
 use rocketmq_consumer_core::wire::request::{Request, encode_request};
@@ -291,7 +294,36 @@ fn request<R: Request>(u: &mut Unstructured<'_>, conn: ConnId, oneway: bool, wor
     Ok(NetEvent::Received { conn, bytes })
 }
 
-/// A wish that cannot be met.
+/// What the application may want while it runs; it leaves no trace once it is taken back.
+fn flow(u: &mut Unstructured<'_>) -> Result<AppEvent> {
+    let group = "g".into();
+    let scope = FlowScope::Group;
+    Ok(match u.int_in_range(0..=3_u8)? {
+        0 => AppEvent::Pause { group, scope },
+        1 => AppEvent::Resume { group, scope },
+        // Nobody's queue.
+        2 => AppEvent::Seek {
+            group,
+            queue: Box::new(MessageQueue {
+                topic: "T".into(),
+                broker: "nobody's".into(),
+                id: QueueId(0),
+            }),
+            to: SeekTo::Offset(QueueOffset(u.arbitrary()?)),
+        },
+        _ => AppEvent::RateLimit {
+            group,
+            topic: None,
+            rate: if u.arbitrary()? {
+                Some(Rate::per_second(u.int_in_range(1..=2_000)?))
+            } else {
+                None
+            },
+        },
+    })
+}
+
+/// A wish that cannot be met, or one that may.
 fn wish(u: &mut Unstructured<'_>) -> Result<AppEvent> {
     let group = || "g".into();
     Ok(match u.int_in_range(0..=5_u8)? {
@@ -310,10 +342,7 @@ fn wish(u: &mut Unstructured<'_>) -> Result<AppEvent> {
                 Err("no".into())
             },
         },
-        0 => AppEvent::Pause {
-            group: group(),
-            scope: FlowScope::Group,
-        },
+        0 => flow(u)?,
         1 => AppEvent::Unsubscribe {
             group: group(),
             topic: "T".into(),

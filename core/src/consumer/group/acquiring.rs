@@ -95,6 +95,10 @@ impl Group {
             // Its lock was granted on a connection that is gone.
             return queue.begin_with_lock(cx.now, queue.is_beside_others());
         }
+        // What is stored is where the application does not want to be.
+        if let Some(find) = queue.sought {
+            return self.find_start(cx, key, find);
+        }
         // The offset may be asked before the newest subscription is known there.
         let replica = peers.listener(&queue.name.broker);
         queue.ask_stored(cx, &self.config, replica, self.offset_timeout);

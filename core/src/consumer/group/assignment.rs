@@ -13,7 +13,7 @@ use crate::consumer::cx::{Cx, Destination, Purpose, QuestionBody, Wish};
 use crate::consumer::peers::Peers;
 use crate::ids::{BrokerName, ClientId, ConsumeId, MessageQueue, QueueKey, QueueOffset, Topic};
 use crate::notice::NoticeKind;
-use crate::status::GroupPhase;
+use crate::status::{GroupPhase, HoldReason};
 use crate::wire::code::ResponseCode;
 use crate::wire::request::members::MemberListRequest;
 
@@ -177,6 +177,21 @@ impl Group {
         }
         for name in won {
             self.acquire(cx, peers, name, others);
+        }
+        self.share_limits(cx, peers, topic);
+    }
+
+    /// Limits of a topic are shared by the queues of it that are ours. Where there are fewer now each may hold more.
+    fn share_limits(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, topic: &Topic) {
+        if self.config.topic_count_max.is_none() && self.config.topic_bytes_max.is_none() {
+            return;
+        }
+        let ours = self.by_name.keys().filter(|queue| &queue.topic == topic).count();
+        let ours = u32::try_from(ours).unwrap_or(u32::MAX);
+        let before = self.shares.insert(topic.clone(), ours);
+        if before.is_some_and(|before| ours < before) {
+            self.pump_held(cx, peers, HoldReason::CountFull);
+            self.pump_held(cx, peers, HoldReason::BytesFull);
         }
     }
 

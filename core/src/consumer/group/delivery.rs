@@ -22,6 +22,7 @@ use crate::wire::request::send_back::Delay;
 
 use super::Group;
 use super::dispatch::Reported;
+use super::flow::Turn;
 use super::queue::window::{Freed, SlotState, Window};
 use super::queue::{Queue, Tenure};
 
@@ -35,6 +36,9 @@ impl Group {
         else {
             return;
         };
+        if self.flow.paused(&queue.name).is_some() {
+            return;
+        }
         let has_ready = if queue.order.is_some() {
             queue.has_next_in_order() && !self.dispatch.has_runs(key)
         } else {
@@ -46,18 +50,34 @@ impl Group {
         }
     }
 
-    /// Hands out runs while permits are free.
+    /// Hands out runs while permits are free and rates allow it.
     pub(super) fn deliver(&mut self, cx: &mut Cx<'_>) {
         if self.phase != GroupPhase::Running {
             return;
         }
         self.begin_directs(cx);
+        self.flow.begin();
         while let Some(key) = self.dispatch.next_turn() {
-            let room = self.dispatch.room();
-            let deadline = cx.now + self.config.delivery_deadline;
             let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) else {
                 continue;
             };
+            let most = match self.flow.turn(cx.now, &queue.name, self.dispatch.waiting()) {
+                Turn::Take(most) => most,
+                Turn::Pass => {
+                    queue.listed = false;
+                    continue;
+                }
+                Turn::StepAside => {
+                    self.flow.step_aside(key);
+                    continue;
+                }
+                Turn::Wait => {
+                    self.dispatch.keep_turn(key);
+                    break;
+                }
+            };
+            let room = self.dispatch.room().min(most);
+            let deadline = cx.now + self.config.delivery_deadline;
             queue.listed = false;
             let most = if queue.order.is_some() {
                 if !queue.has_next_in_order() || !queue.may_consume(cx.now) {
@@ -75,6 +95,7 @@ impl Group {
             }) else {
                 continue;
             };
+            self.flow.spend(cx.now, &queue.name, run.range.len());
             let booked = self.dispatch.book(cx.now, key, run.first_seq, run.range);
             cx.timers.set_no_later(timer, deadline);
             cx.tell(AppAction::Consume {
@@ -88,6 +109,7 @@ impl Group {
             });
             self.enlist(key);
         }
+        self.arm_flow_timer(cx);
     }
 
     /// The application reports on a run or a part of it.

@@ -12,6 +12,7 @@ mod deadlines;
 mod delivery;
 pub(crate) mod dispatch;
 mod dissent;
+mod flow;
 mod leaving;
 mod left;
 mod locks;
@@ -23,6 +24,7 @@ pub(crate) mod queue;
 pub(crate) mod rebalance;
 mod refusals;
 mod retrying;
+mod seeking;
 mod shelf;
 mod stalls;
 mod status;
@@ -53,6 +55,7 @@ use dispatch::Dispatch;
 use dispatch::send_back::SendBacks;
 use dispatch::strays::Strays;
 use dissent::Dissent;
+use flow::Flow;
 use left::LeftQueues;
 use locks::Locks;
 use operator::direct::Directs;
@@ -103,6 +106,9 @@ pub(crate) struct Group {
     directs: Directs,
     tempos: Tempos,
     started_at: WallTime,
+    flow: Flow,
+    /// How many queues of each topic are ours, where limits of the topic are shared by them.
+    shares: BTreeMap<Topic, u32>,
     /// Bytes of batch buffers held, over all queues.
     buffer_bytes: u64,
     /// Whether a queue is held because of that.
@@ -165,6 +171,8 @@ impl Group {
             directs: Directs::default(),
             tempos: Tempos::new(cx.now),
             started_at: cx.wall,
+            flow: Flow::new(&config, cx.now),
+            shares: BTreeMap::new(),
             buffer_bytes: 0,
             buffer_was_full: false,
             ready_told: false,
@@ -313,6 +321,7 @@ impl Group {
             GroupTimer::Strays => self.on_strays_timer(cx),
             GroupTimer::Locks => self.on_locks_timer(cx, peers),
             GroupTimer::Directs => self.on_directs_timer(cx),
+            GroupTimer::Flow => self.on_flow_timer(cx),
         }
     }
 

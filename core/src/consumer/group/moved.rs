@@ -145,7 +145,7 @@ impl Group {
         Some(key)
     }
 
-    fn find_start(&mut self, cx: &mut Cx<'_>, key: QueueKey, find: Find) {
+    pub(super) fn find_start(&mut self, cx: &mut Cx<'_>, key: QueueKey, find: Find) {
         let Some(queue) = self.queues.get_mut(key) else {
             return;
         };

@@ -26,7 +26,7 @@ use super::Group;
 use super::queue::harvest::{self, Harvest, Obstacle, Piece, Unreadable};
 use super::queue::pull::PullState;
 use super::queue::window::SlotState;
-use super::queue::{Gate, Queue};
+use super::queue::{Gate, Queue, QueueLimits};
 
 /// How often an answer that cannot be read is asked for again before the queue is held.
 const DOUBTS: u32 = 3;
@@ -50,13 +50,21 @@ impl Group {
             buffer_room: self.buffer_bytes < self.config.buffer_bytes_max,
             draining: self.phase != GroupPhase::Running,
             locked: queue.may_consume(cx.now),
+            paused: self.flow.paused(&queue.name),
+            limits: QueueLimits::of(
+                &self.config,
+                self.shares.get(&queue.name.topic).copied().unwrap_or(1),
+            ),
             sub_version: subscribed.version,
         };
         let Some(reason) = queue.pull(cx, &gate) else {
             return;
         };
         self.buffer_was_full |= reason == HoldReason::BufferFull;
-        if !matches!(reason, HoldReason::HeartbeatPending | HoldReason::Draining) {
+        if !matches!(
+            reason,
+            HoldReason::HeartbeatPending | HoldReason::Draining | HoldReason::Paused(_)
+        ) {
             let kind = NoticeKind::Held {
                 queue: queue.name.clone(),
                 reason,

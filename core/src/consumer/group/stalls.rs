@@ -10,6 +10,7 @@
 //! that time or up to a quarter of it later. It decides nothing.
 
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use core::time::Duration;
 
 use crate::consumer::cx::{Cx, GroupTimer};
@@ -74,6 +75,18 @@ impl Stalls {
         Some(seen.since)
     }
 
+    /// A queue stands still because it was asked to: that time does not count. One that was told of stays told of,
+    /// since nobody has seen it move.
+    fn rest(&mut self, now: Instant, key: QueueKey) {
+        if let Entry::Occupied(mut entry) = self.seen.entry(key) {
+            if entry.get().told.is_some() {
+                entry.get_mut().told = Some(now);
+            } else {
+                entry.remove();
+            }
+        }
+    }
+
     /// Forgets a queue that moves or has nothing; tells for how long it had stood still, if that was told.
     fn moves(&mut self, now: Instant, key: QueueKey) -> Option<Duration> {
         let seen = self.seen.remove(&key)?;
@@ -103,6 +116,9 @@ impl Group {
         let Some(queue) = self.queues.get(key) else { return };
         if !has_something(queue) {
             return self.tell_moves(cx, key);
+        }
+        if self.is_at_rest(queue) {
+            return self.stalls.rest(cx.now, key);
         }
         let lowest = queue.tenure().map(|tenure| tenure.window.lowest_unfinished());
         if self
@@ -223,6 +239,23 @@ mod tests {
         assert_eq!(stalls.since(KEY), Some(at(0)));
         assert_eq!(stalls.moves(at(200), KEY), Some(Duration::from_secs(200)));
         assert_eq!((stalls.since(KEY), stalls.moves(at(201), KEY)), (None, None));
+    }
+
+    #[test]
+    fn time_at_rest_is_no_stall_and_ends_none() {
+        let mut stalls = Stalls::default();
+        let lowest = Some(QueueOffset(5));
+        let look = |stalls: &mut Stalls, secs| stalls.look(at(secs), KEY, lowest, AFTER);
+        assert_eq!(look(&mut stalls, 0), None);
+        for secs in 1..10_000 {
+            stalls.rest(at(secs), KEY);
+        }
+        assert_eq!(look(&mut stalls, 10_000), None, "time counts from here");
+        assert_eq!(look(&mut stalls, 10_060), Some(at(10_000)));
+        stalls.rest(at(20_000), KEY);
+        assert_eq!(stalls.since(KEY), Some(at(10_000)), "it has not moved");
+        assert_eq!(look(&mut stalls, 20_059), None);
+        assert_eq!(look(&mut stalls, 20_060), Some(at(10_000)), "told again");
     }
 
     #[test]

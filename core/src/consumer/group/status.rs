@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::consumer::peers::Peers;
 use crate::ids::QueueKey;
-use crate::status::{GroupStatus, QueueStatus, ReplicaStatus};
+use crate::status::{GroupStatus, HoldReason, QueueStatus, ReplicaStatus};
 use crate::time::Instant;
 
 use super::Group;
@@ -34,6 +34,7 @@ impl Group {
             retrying: u32::try_from(self.send_backs.len()).unwrap_or(u32::MAX),
             oldest_delivery: self.dispatch.oldest(),
             lag: queues.iter().filter_map(QueueStatus::lag).sum(),
+            flow: self.flow_status(),
             queues,
         }
     }
@@ -44,6 +45,9 @@ impl Group {
             let addr = peers.routes.replicas(&queue.name.broker)?.get(&id)?.clone();
             Some(ReplicaStatus { id, addr })
         });
+        let status = queue.status();
+        // A pull that was out when it was paused says nothing of why the next one will not follow.
+        let paused = self.flow.paused(&queue.name).filter(|_| queue.is_owned());
         QueueStatus {
             reads_from,
             stalled_since: self.stalls.since(key),
@@ -51,7 +55,8 @@ impl Group {
                 .locks
                 .as_ref()
                 .and_then(|locks| locks.status(&queue.name, now)),
-            ..queue.status()
+            hold: paused.map(HoldReason::Paused).or(status.hold),
+            ..status
         }
     }
 }

@@ -15,7 +15,7 @@ use rocketmq_consumer_core::ids::{
 use rocketmq_consumer_core::message::{Batch, Outcome};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 use rocketmq_consumer_core::status::{
-    Counters, GroupPhase, GroupStatus, LinkState, LinkStatus, QueueState, QueueStatus, Status,
+    Counters, FlowStatus, GroupPhase, GroupStatus, LinkState, LinkStatus, QueueState, QueueStatus, Status,
 };
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::RequestCode;
@@ -631,6 +631,7 @@ pub(in crate::sim) fn status(world: &World) -> Status {
         retrying: 0,
         oldest_delivery: None,
         lag: 0,
+        flow: FlowStatus::default(),
     };
     let link = LinkStatus {
         addr: PeerAddr::new("10.0.0.1", 10911),

@@ -91,6 +91,16 @@ impl Dispatch {
         }
     }
 
+    /// The queue whose turn it was keeps its place.
+    pub(crate) fn keep_turn(&mut self, queue: QueueKey) {
+        self.round.push_front(queue);
+    }
+
+    /// Queues that wait for their turn.
+    pub(crate) fn waiting(&self) -> usize {
+        self.round.len()
+    }
+
     /// How long a run may be now.
     pub(crate) const fn room(&self) -> u32 {
         self.permits

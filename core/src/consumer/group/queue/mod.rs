@@ -36,11 +36,11 @@ use crate::time::Instant;
 use crate::wire::request::offsets::{CommitOffsetRequest, QueryOffsetRequest, QueueRef};
 use crate::wire::request::pull::PullRequest;
 
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, QueueLimits};
 pub(crate) use moved::Moved;
 
 use acquiring::Acquire;
-use moved::Seen;
+use moved::{Find, Seen};
 pub(crate) use orderly::InOrder;
 use progress::Progress;
 use pull::PullLoop;
@@ -69,6 +69,8 @@ pub(crate) struct Queue {
     pub(crate) moved: Option<Moved>,
     /// What it has if its messages are consumed in order.
     pub(crate) order: Option<InOrder>,
+    /// What its broker is asked for its start, if the application wants it to begin there.
+    pub(crate) sought: Option<Find>,
     stage: Stage,
     since: Instant,
     last_error: Option<LastError>,
@@ -117,6 +119,7 @@ impl Queue {
             missing: false,
             moved: None,
             order: None,
+            sought: None,
             stage,
             since: now,
             last_error: None,
@@ -178,7 +181,7 @@ impl Queue {
             topic: self.name.topic.clone(),
             queue: self.name.id,
             offset: tenure.window.next_offset(),
-            max_messages: i32::try_from(gate.config.pull_batch).unwrap_or(i32::MAX),
+            max_messages: i32::try_from(gate.limits.batch).unwrap_or(i32::MAX),
             max_bytes: None,
             commit,
             suspend: Some(gate.config.pull_hold),
