@@ -141,6 +141,9 @@ pub(crate) struct ConsumeArgs {
     /// Retries of a message before it becomes a dead letter [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) max_reconsume: Option<u32>,
+    /// Messages handed out a second, at most; what waits counts as fetched [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub(crate) rate: Option<u32>,
     /// Tell of a queue that has messages and has finished none for so long [default: 60]
     #[arg(long, value_name = "SECS", value_parser = time_arg::seconds, allow_negative_numbers = true)]
     pub(crate) stalled_after: Option<Duration>,

@@ -60,6 +60,12 @@ pub(crate) struct ConsumeSection {
     pub(crate) pull_batch: Option<u32>,
     /// `--max-reconsume`
     pub(crate) max_reconsume: Option<u32>,
+    /// `--rate`
+    pub(crate) rate: Option<u32>,
+    /// Unfinished messages of one topic; there is no flag
+    pub(crate) topic_count_max: Option<u32>,
+    /// Body bytes of unfinished messages of one topic; there is no flag
+    pub(crate) topic_bytes_max: Option<u64>,
     /// `--stalled-after`
     #[serde(deserialize_with = "seconds")]
     pub(crate) stalled_after: Option<Duration>,
@@ -171,6 +177,9 @@ mod tests {
             batch = 2
             pull-batch = 3
             max-reconsume = 4
+            rate = 6
+            topic-count-max = 7
+            topic-bytes-max = 8
             stalled-after = 5
             illegal-offset = "hold"
             strategy = "AVG"
@@ -192,6 +201,9 @@ mod tests {
                 batch: Some(2),
                 pull_batch: Some(3),
                 max_reconsume: Some(4),
+                rate: Some(6),
+                topic_count_max: Some(7),
+                topic_bytes_max: Some(8),
                 stalled_after: Some(Duration::from_secs(5)),
                 illegal_offset: Some(IllegalOffsetPolicy::Hold),
                 strategy: Some(AllocateStrategy::Averagely),

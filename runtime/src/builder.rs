@@ -1,3 +1,5 @@
+mod flow;
+
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+mod flow;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,3 +1,4 @@
+mod change;
 mod conn;
 mod groups;
 mod inbox;
@@ -23,6 +24,7 @@ use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 use rocketmq_consumer_core::time::Instant;
 
 use crate::allocate;
+use crate::driver::change::ChangeReply;
 use crate::driver::conn::Conn;
 use crate::driver::groups::Groups;
 pub(crate) use crate::driver::inbox::{Command, Inbox, Settled, StartGroup};
@@ -72,6 +74,8 @@ pub(crate) struct Driver<R: Runtime, M: Machine> {
     calls: BTreeMap<CallId, oneshot::Sender<Result<CallAnswer, CallError>>>,
     next_call: u64,
     awaiting_close: Vec<oneshot::Sender<()>>,
+    /// Who waits for what the machine says to the event under way.
+    changing: Option<ChangeReply>,
     notices: Arc<NoticeHub>,
     timer: Timer<R>,
     next_clock: Instant,
@@ -125,6 +129,7 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
             calls: BTreeMap::new(),
             next_call: 0,
             awaiting_close: Vec::new(),
+            changing: None,
             notices,
             timer: Timer::new(),
             frame_len_max,
@@ -209,6 +214,7 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
                     self.brain.handle(now, AppEvent::Concurrency { group, permits });
                 }
             }
+            Command::Change { who, change, reply } => self.change(now, who, change, reply),
             Command::AwaitReady { who, reply } => {
                 if let Some(group) = self.groups.by_ticket(who) {
                     group.await_ready(reply);
@@ -394,6 +400,10 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
 
     fn refused(&mut self, refusal: Refusal) {
         let Refusal { group, wish, why } = refusal;
+        if let Some(asked) = self.changing.take() {
+            let _gone = asked.send(Err(why));
+            return;
+        }
         tracing::warn!(target: "rocketmq", group = group.as_ref().map(tracing::field::display), wish, %why, "refused");
         let Some(name) = group else { return };
         let starting = self

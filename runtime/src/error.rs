@@ -40,6 +40,24 @@ pub enum StartError {
     Closed,
 }
 
+/// Why a consumer that runs could not be changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// The machine refused, and nothing has changed.
+    #[error("{0}")]
+    Refused(RefusalReason),
+    /// The consumer has ended.
+    #[error("the consumer has ended")]
+    Closed,
+}
+
+impl From<Closed> for ChangeError {
+    fn from(Closed: Closed) -> Self {
+        Self::Closed
+    }
+}
+
 /// The client was shut down, so there is nobody to ask any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client is closed")]

@@ -52,7 +52,7 @@ pub use builder::ConsumerBuilder;
 pub use client::{Client, ClientBuilder, Request};
 pub use consumer::Consumer;
 pub use context::{Cancelled, Context};
-pub use error::{BoxError, Closed, StartError};
+pub use error::{BoxError, ChangeError, Closed, StartError};
 pub use notices::Notices;
 pub use outcome::{FirstDone, IntoBatchOutcome, IntoOutcome};
 pub use record::{RecordTo, Recorder};
@@ -66,13 +66,14 @@ pub use rocketmq_consumer_core::config::{
     ClientConfig, ConfigError, ConsumeMode, DamagedStore, GroupConfig, IllegalOffsetPolicy, MessageModel,
     SendBackFallback, StartAt, UndecodablePolicy,
 };
-pub use rocketmq_consumer_core::event::{Found, StoreError, Target};
+pub use rocketmq_consumer_core::event::{FlowScope, Found, SeekTo, StoreError, Target};
 pub use rocketmq_consumer_core::ids::{
     BrokerName, ClientId, ConsumerGroup, MessageQueue, PeerAddr, QueueId, QueueOffset, StoreKey, StoreKind,
     Topic,
 };
 pub use rocketmq_consumer_core::message::{Message, Outcome};
 pub use rocketmq_consumer_core::notice::{Notice, NoticeKind};
+pub use rocketmq_consumer_core::rate::Rate;
 pub use rocketmq_consumer_core::status::{LinkTrouble, Status};
 pub use rocketmq_consumer_core::time::{Instant, WallTime};
 

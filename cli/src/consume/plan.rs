@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use rocketmq_consumer_core::config::{ConfigError, GroupConfig, check_group_name};
 use rocketmq_consumer_core::ids::{ClientId, PeerAddr, Topic};
+use rocketmq_consumer_core::rate::Rate;
 
 use super::exec::Exec;
 use crate::args::ConsumeArgs;
@@ -114,6 +115,10 @@ impl Plan {
         if let Some(after) = args.stalled_after.or(file.stalled_after) {
             config.set_stalled_after(after);
         }
+        config
+            .set_rate_limit(args.rate.or(file.rate).map(Rate::per_second))
+            .set_topic_count_max(file.topic_count_max)
+            .set_topic_bytes_max(file.topic_bytes_max);
         config.set_strategy(args.strategy.clone().or(file.strategy).unwrap_or_default());
         config.check().map_err(refuse)?;
         if is_single {
@@ -161,6 +166,9 @@ pub(crate) fn refuse(error: ConfigError) -> Failure {
         "pull_batch" => "--pull-batch",
         "max_reconsume" => "--max-reconsume",
         "stalled_after" => "--stalled-after",
+        "rate_limit" => "--rate",
+        "topic_count_max" => "topic-count-max",
+        "topic_bytes_max" => "topic-bytes-max",
         "client_id" => "--client-id",
         "instance" => "--instance",
         "store" => "--store-dir",
@@ -236,6 +244,8 @@ mod tests {
             "d",
             "--damaged-store",
             "start-over",
+            "--rate",
+            "70",
         ])
         .unwrap();
         let group = &plan.group;
@@ -260,6 +270,7 @@ mod tests {
                 Some("d".into())
             )
         );
+        assert_eq!(*group.rate_limit(), Some(Rate::per_second(70)));
         assert_eq!(plan.client_id, Some("me".into()));
         assert_eq!(
             *group.handler_batch(),
@@ -270,29 +281,41 @@ mod tests {
 
     #[test]
     fn what_the_file_says_counts_unless_a_flag_says_otherwise() {
-        let text = "[consume]\ngroup = \"G\"\nillegal-offset = \"hold\"\nstalled-after = 5\n";
+        let text = "[consume]\ngroup = \"G\"\nillegal-offset = \"hold\"\nstalled-after = 5\n\
+                    rate = 7\ntopic-count-max = 8\ntopic-bytes-max = 9\n";
         let path = std::env::temp_dir().join(format!("rocketcat-plan-{}.toml", std::process::id()));
         std::fs::write(&path, text).unwrap();
         let file = path.to_str().unwrap();
         let secs = std::time::Duration::from_secs;
-        for (flags, illegal, stalled) in [
-            (&[][..], IllegalOffsetPolicy::Hold, secs(5)),
+        for (flags, illegal, stalled, rate) in [
+            (&[][..], IllegalOffsetPolicy::Hold, secs(5), 7),
             (
-                &["--illegal-offset", "latest", "--stalled-after", "6"],
+                &[
+                    "--illegal-offset",
+                    "latest",
+                    "--stalled-after",
+                    "6",
+                    "--rate",
+                    "10",
+                ],
                 IllegalOffsetPolicy::Latest,
                 secs(6),
+                10,
             ),
         ] {
             let plan = plan(&[&["T", "--config", file], flags].concat()).unwrap();
             let said = (*plan.group.illegal_offset(), *plan.group.stalled_after());
             assert_eq!(said, (illegal, stalled));
+            assert_eq!(*plan.group.rate_limit(), Some(Rate::per_second(rate)));
+            let of_topic = (*plan.group.topic_count_max(), *plan.group.topic_bytes_max());
+            assert_eq!(of_topic, (Some(8), Some(9)));
         }
         std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn what_makes_no_sense_is_a_usage_error_that_names_the_flag() {
-        let table: [(&[&str], &str); 8] = [
+        let table: [(&[&str], &str); 9] = [
             (&["T"], "-g GROUP"),
             (&["T", "-g", "G", "--exec", " "], "--exec: "),
             (&["T", "-g", "a b"], "-g: "),
@@ -304,6 +327,7 @@ mod tests {
                 "--concurrency: 0 is out of range, use 1 to 1000",
             ),
             (&["T", "-g", "G", "-c", "1", "--batch", "2000"], "--batch: "),
+            (&["T", "-g", "G", "--rate", "0"], "--rate: 0 is out of range"),
         ];
         for (args, part) in table {
             let failure = plan(args).unwrap_err();

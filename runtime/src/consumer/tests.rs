@@ -1,12 +1,16 @@
-use rocketmq_consumer_core::action::{Action, AppAction, RefusalReason};
-use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::PeerAddr;
+use rocketmq_consumer_core::action::{Action, AppAction, Refusal, RefusalReason};
+use rocketmq_consumer_core::event::{
+    AppEvent, Event, FlowScope, NetCause, Report, RunRange, SeekTo, Verdict,
+};
+use rocketmq_consumer_core::ids::{MessageQueue, PeerAddr, QueueId, Topic};
 use rocketmq_consumer_core::message::{Message, Outcome};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
+use rocketmq_consumer_core::rate::Rate;
 use rocketmq_consumer_core::status::{LinkState, LinkStatus, LinkTrouble, TopicStatus};
 use rocketmq_consumer_core::time::Instant;
 
 use super::*;
+use crate::error::ChangeError;
 use crate::testing::{Script, TestRuntime, batch, consume_id, empty_status};
 
 /// A client whose machine starts and stops groups as asked, and hands out one run of three messages to
@@ -52,6 +56,14 @@ fn client(id: &str) -> (Client<TestRuntime>, Script) {
             ]
         }
         Event::App(AppEvent::Shutdown { .. }) => vec![AppAction::Closed.into()],
+        Event::App(AppEvent::Seek { group, queue, .. }) => {
+            let refusal = Refusal {
+                group: Some(group.clone()),
+                wish: "seek",
+                why: RefusalReason::NotOwned((**queue).clone()),
+            };
+            vec![AppAction::Refused(Box::new(refusal)).into()]
+        }
         _ => Vec::<Action>::new(),
     });
     let client = Client::carry(TestRuntime::default(), id.into(), script.clone(), None, 1 << 20);
@@ -272,4 +284,89 @@ async fn handlers_of_every_kind_can_be_started() {
         .unwrap();
     assert_eq!(report(&script).await.1, done);
     consumer.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn changes_arrive_under_the_groups_name_and_what_is_refused_is_told_to_who_asked() {
+    let (client, script) = client("changes");
+    let consumer = builder(&client).start(|_: Message| async {}).await.unwrap();
+    report(&script).await;
+    let queue = MessageQueue {
+        topic: "orders".into(),
+        broker: "a".into(),
+        id: QueueId(1),
+    };
+    let group = || ConsumerGroup::from("billing");
+    let rate = Some(Rate::per_second(5));
+    consumer.pause(FlowScope::Group).await.unwrap();
+    consumer.pause(Topic::from("orders")).await.unwrap();
+    consumer.resume(queue.clone()).await.unwrap();
+    consumer.set_rate_limit(rate).await.unwrap();
+    consumer.set_topic_rate_limit("orders", None).await.unwrap();
+    for want in [
+        AppEvent::Pause {
+            group: group(),
+            scope: FlowScope::Group,
+        },
+        AppEvent::Pause {
+            group: group(),
+            scope: FlowScope::Topic("orders".into()),
+        },
+        AppEvent::Resume {
+            group: group(),
+            scope: FlowScope::Queue(Box::new(queue.clone())),
+        },
+        AppEvent::RateLimit {
+            group: group(),
+            topic: None,
+            rate,
+        },
+        AppEvent::RateLimit {
+            group: group(),
+            topic: Some("orders".into()),
+            rate: None,
+        },
+    ] {
+        assert_eq!(script.event().await, want.into());
+    }
+    let refused = ChangeError::Refused(RefusalReason::NotOwned(queue.clone()));
+    assert_eq!(consumer.seek(queue.clone(), SeekTo::Latest).await, Err(refused));
+    // The refusal was one, and not of what follows.
+    assert_eq!(consumer.resume(FlowScope::Group).await, Ok(()));
+    consumer.shutdown(Duration::ZERO).await;
+    assert_eq!(consumer.pause(FlowScope::Group).await, Err(ChangeError::Closed));
+    assert_eq!(
+        consumer.seek(queue, SeekTo::Latest).await,
+        Err(ChangeError::Closed)
+    );
+}
+
+#[tokio::test]
+async fn settings_of_the_flow_arrive_and_the_last_rate_of_a_topic_wins() {
+    let (client, script) = client("flow-settings");
+    let _consumer = builder(&client)
+        .rate_limit(Rate::per_second(7))
+        .topic_rate_limit("orders", Rate::per_second(1))
+        .topic_rate_limit("others", Rate::per_second(2))
+        .topic_rate_limit("orders", Rate::per_second(3))
+        .topic_count_max(100)
+        .topic_bytes_max(200)
+        .start(|_: Message| async {})
+        .await
+        .unwrap();
+    let Event::App(AppEvent::StartGroup(config)) = script.event().await else {
+        panic!("no start")
+    };
+    assert_eq!(config.rate_limit(), &Some(Rate::per_second(7)));
+    assert_eq!(
+        config.topic_rate_limits()[..],
+        [
+            ("others".into(), Rate::per_second(2)),
+            ("orders".into(), Rate::per_second(3))
+        ]
+    );
+    assert_eq!(
+        (config.topic_count_max(), config.topic_bytes_max()),
+        (&Some(100), &Some(200))
+    );
 }

@@ -14,6 +14,7 @@ use rocketmq_consumer_core::status::Status;
 
 use crate::allocate::Allocate;
 use crate::desk::Desk;
+use crate::driver::change::{Change, ChangeReply};
 use crate::error::StartError;
 use crate::notices::NoticeHub;
 use crate::registry::{Registration, Ticket};
@@ -36,6 +37,12 @@ pub(crate) enum Command {
     },
     /// Change how many handler calls of a group may run at once.
     Concurrency { who: Ticket, permits: u32 },
+    /// Change something of a group that runs; the reply tells whether it was refused.
+    Change {
+        who: Ticket,
+        change: Change,
+        reply: ChangeReply,
+    },
     /// Tell when the group's first assignment is being pulled.
     AwaitReady { who: Ticket, reply: oneshot::Sender<()> },
     /// Ask a peer; the driver chooses the id.

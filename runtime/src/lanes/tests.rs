@@ -261,6 +261,27 @@ async fn more_permits_open_more_lanes() {
     verdicts(&inbox, 3).await;
 }
 
+/// The machine hands out no more than it may; a lane too many rests, and opens again without another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn fewer_permits_end_no_call_and_open_no_lane_when_there_are_more_again() {
+    let together = Arc::new(std::sync::Barrier::new(3));
+    let handler = each(move |_| {
+        together.wait();
+        ready(())
+    });
+    let (mut desk, inbox) = lanes(handler, 3, 3);
+    desk.consume(run(1, 0..3));
+    desk.resize(1);
+    verdicts(&inbox, 3).await;
+    for _ in 0..50 {
+        desk.resize(1);
+        desk.resize(3);
+    }
+    assert_eq!(lock(&desk.shared.work).lanes.len(), 3);
+    desk.consume(run(2, 0..3));
+    verdicts(&inbox, 3).await;
+}
+
 #[tokio::test]
 async fn batches_are_neighbours_of_one_run_and_no_longer_than_asked() {
     let seen = Arc::<Mutex<BTreeSet<Vec<u32>>>>::default();
