@@ -197,6 +197,18 @@ pub enum RefusalReason {
     /// The client is shutting down.
     #[error("the client is shutting down")]
     ShuttingDown,
+    /// The group is leaving.
+    #[error("the group is leaving")]
+    GroupLeaving,
+    /// A group without a topic is of no use, and a member that takes shares of nothing.
+    #[error("this is the group's last topic; stop the group instead")]
+    LastTopic,
+    /// The group subscribes to as many topics as it may.
+    #[error("the group subscribes to {most} topics already")]
+    TooManyTopics {
+        /// The limit, [`SUBSCRIPTIONS_MAX`](crate::config::SUBSCRIPTIONS_MAX).
+        most: usize,
+    },
     /// The settings cannot be used.
     #[error("{0}: {1}")]
     BadConfig(&'static str, String),

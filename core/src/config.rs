@@ -3,7 +3,9 @@
 //! Values are checked once, when the machine or the group is created; afterwards they change only
 //! by events.
 
-use alloc::string::{String, ToString as _};
+mod filter;
+
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use core::time::Duration;
@@ -15,7 +17,8 @@ use crate::ids::{ClientId, ConsumerGroup, PeerAddr, Topic};
 use crate::rate::Rate;
 use crate::time::WallTime;
 use crate::wire::frame::HeaderForm;
-use crate::wire::subscription::{ALL, Subscription};
+
+pub use filter::{EXPRESSION_LEN_MAX, FilterExpression, SUBSCRIPTIONS_MAX};
 
 /// A setting that cannot be used: which one, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -340,7 +343,7 @@ pub enum DamagedStore {
 
 settings! {
     /// One consumer group of a client: what it reads, from where, and how much it may hold.
-    GroupConfig { group: ConsumerGroup, subscriptions: Vec<(Topic, String)>, max_reconsume: Option<u32> }
+    GroupConfig { group: ConsumerGroup, subscriptions: Vec<(Topic, FilterExpression)>, max_reconsume: Option<u32> }
 
     /// Clustering (default) or broadcasting (`messageModel`).
     model / set_model: MessageModel = MessageModel::Clustering;
@@ -498,19 +501,26 @@ impl GroupConfig {
         &self.group
     }
 
-    /// Subscribes to a topic. An empty expression or `*` means every message; `a || b` messages
+    /// Subscribes to a topic. Text means tags: an empty expression or `*` every message, `a || b` messages
     /// tagged so. Subscribing again to the same topic *replaces* its expression.
     ///
     /// All members of a group must subscribe alike, or messages are filtered away and queues lie idle: see
     /// [`NoticeKind::SubscriptionsDiffer`](crate::notice::NoticeKind::SubscriptionsDiffer).
-    pub fn subscribe(&mut self, topic: Topic, expression: impl Into<String>) -> &mut Self {
-        self.subscriptions.push((topic, expression.into()));
+    pub fn subscribe(&mut self, topic: Topic, filter: impl Into<FilterExpression>) -> &mut Self {
+        self.subscriptions.push((topic, filter.into()));
         self
+    }
+
+    /// Subscribes to the messages of a topic whose properties meet an SQL92 condition, see
+    /// [`FilterExpression::Sql92`]. Brokers hear nothing of the group before one of them has approved of it; one
+    /// that is refused is told by [`NoticeKind::FilterRefused`](crate::notice::NoticeKind::FilterRefused).
+    pub fn subscribe_sql(&mut self, topic: Topic, condition: impl Into<String>) -> &mut Self {
+        self.subscribe(topic, FilterExpression::sql92(condition.into()))
     }
 
     /// The subscriptions in the order they were made.
     #[must_use]
-    pub fn subscriptions(&self) -> &[(Topic, String)] {
+    pub fn subscriptions(&self) -> &[(Topic, FilterExpression)] {
         &self.subscriptions
     }
 
@@ -521,9 +531,12 @@ impl GroupConfig {
         if self.subscriptions.is_empty() {
             return Err(ConfigError::new("subscribe", "subscribe to at least one topic"));
         }
-        for (topic, expression) in &self.subscriptions {
-            check_name("subscribe", "topic", topic.as_str(), TOPIC_LEN_MAX)?;
-            check_expression(topic, expression)?;
+        if self.subscriptions.len() > SUBSCRIPTIONS_MAX {
+            let why = alloc::format!("subscribe to at most {SUBSCRIPTIONS_MAX} topics");
+            return Err(ConfigError::new("subscribe", why));
+        }
+        for (topic, filter) in &self.subscriptions {
+            check_subscription(&self.group, topic, filter)?;
         }
         if self.model == MessageModel::Broadcasting && self.mode == ConsumeMode::Orderly {
             return Err(ConfigError::new(
@@ -703,22 +716,19 @@ fn check_name(key: &'static str, what: &str, name: &str, len_max: usize) -> Resu
     Ok(())
 }
 
-fn check_expression(topic: &Topic, expression: &str) -> Result<(), ConfigError> {
-    let refuse = |why: String| {
-        Err(ConfigError::new(
-            "subscribe",
-            alloc::format!("topic {topic}: {why}"),
-        ))
-    };
-    let subscription = match Subscription::tagged(topic.clone(), expression) {
-        Ok(subscription) => subscription,
-        Err(error) => return refuse(error.to_string()),
-    };
-    // Java accepts blanks and then nothing ever matches; nobody means that.
-    if subscription.expression != ALL && subscription.tags.is_empty() {
-        return refuse("the expression names no tag; use * for every message".to_string());
+/// # Errors
+/// Why a group cannot subscribe to that.
+pub(crate) fn check_subscription(
+    group: &ConsumerGroup,
+    topic: &Topic,
+    filter: &FilterExpression,
+) -> Result<(), ConfigError> {
+    check_name("subscribe", "topic", topic.as_str(), TOPIC_LEN_MAX)?;
+    if topic.as_str().strip_prefix("%RETRY%") == Some(group.as_str()) {
+        let why = alloc::format!("{topic} is the group's own retry topic, which it always reads");
+        return Err(ConfigError::new("subscribe", why));
     }
-    Ok(())
+    filter.check(topic)
 }
 
 /// # Errors
@@ -742,7 +752,7 @@ fn check_range(key: &'static str, value: u32, least: u32, most: u32) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::String;
+    use alloc::string::ToString as _;
     use alloc::vec;
 
     use super::*;
@@ -1010,19 +1020,26 @@ mod tests {
 
     #[test]
     fn a_subscription_names_a_tag_or_everything() {
-        for (expression, good) in [
-            ("", true),
-            ("*", true),
-            ("a || b", true),
-            ("  ", false),
-            ("||", false),
+        for (topic, filter, good) in [
+            ("T", FilterExpression::from("a || b"), true),
+            ("T", "||".into(), false),
+            ("T", FilterExpression::sql92("a > 3"), true),
+            ("T", FilterExpression::sql92(""), false),
+            ("%RETRY%g", "*".into(), false),
+            ("%RETRY%h", "*".into(), true),
         ] {
             let mut config = GroupConfig::new("g".into());
-            config.subscribe("T".into(), expression);
-            assert_eq!(config.check().is_ok(), good, "{expression:?}");
+            config.subscribe(topic.into(), filter.clone());
+            assert_eq!(config.check().is_ok(), good, "{topic} {filter}");
         }
-        let none = GroupConfig::new("g".into());
-        assert_eq!(none.check().map_err(|error| error.key), Err("subscribe"));
+        let mut config = GroupConfig::new("g".into());
+        assert_eq!(config.check().map_err(|error| error.key), Err("subscribe"));
+        for topic in 0..SUBSCRIPTIONS_MAX {
+            config.subscribe(alloc::format!("T{topic}").into(), "*");
+        }
+        assert_eq!(config.check(), Ok(()));
+        config.subscribe("T".into(), "*");
+        assert_eq!(config.check().map_err(|error| error.key), Err("subscribe"));
     }
 
     #[test]
@@ -1040,6 +1057,6 @@ mod tests {
         assert_eq!(config.illegal_offset(), &IllegalOffsetPolicy::Resume);
         config.set_illegal_offset(IllegalOffsetPolicy::Hold);
         assert_eq!(config.illegal_offset(), &IllegalOffsetPolicy::Hold);
-        assert_eq!(config.subscriptions(), [("T".into(), String::from("*"))]);
+        assert_eq!(config.subscriptions(), [("T".into(), "*".into())]);
     }
 }

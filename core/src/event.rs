@@ -9,7 +9,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::config::GroupConfig;
+use crate::config::{FilterExpression, GroupConfig};
 use crate::ids::{
     AllocateId, BrokerName, CallId, ConnId, ConsumeId, ConsumerGroup, MessageQueue, PeerAddr, QueueOffset,
     StoreKey, Topic,
@@ -160,16 +160,22 @@ pub enum AppEvent {
     Clock(WallTime),
     /// A request that is not consuming: produce, look up an offset, …
     Call(Box<Call>),
-    /// Not supported yet: subscribe to one more topic, or change its expression.
+    /// Subscribe to one more topic, or change its filter. Refused at once, or answered by
+    /// [`NoticeKind::SubscriptionChanged`](crate::notice::NoticeKind::SubscriptionChanged) when it is in force, or
+    /// by [`NoticeKind::FilterRefused`](crate::notice::NoticeKind::FilterRefused) when a broker does not take the
+    /// filter; the former one then stays. A later wish about the same topic takes the place of one that has not
+    /// been answered.
     Subscribe {
         /// Which group.
         group: ConsumerGroup,
         /// The topic.
         topic: Topic,
-        /// The expression.
-        expression: Box<str>,
+        /// Which of its messages.
+        filter: FilterExpression,
     },
-    /// Not supported yet: give a topic back.
+    /// Give a topic back; its offsets stay at the brokers. Refused at once, or answered by
+    /// [`NoticeKind::SubscriptionChanged`](crate::notice::NoticeKind::SubscriptionChanged). The last topic of a
+    /// group is not given back: the group is stopped instead.
     Unsubscribe {
         /// Which group.
         group: ConsumerGroup,

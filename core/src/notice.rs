@@ -7,6 +7,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use serde::Serialize;
 
+use crate::config::FilterExpression;
 use crate::event::Verdict;
 use crate::ids::{
     BrokerName, ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, PhysicalOffset, QueueOffset, Topic,
@@ -201,6 +202,29 @@ pub enum NoticeKind {
     SubscriptionReplaced {
         /// The topic.
         topic: Topic,
+    },
+    /// A subscription that was changed while the group runs is in force: every broker that knows the group has
+    /// acknowledged it, and nothing that was fetched before is delivered any more.
+    SubscriptionChanged {
+        /// The topic.
+        topic: Topic,
+        /// Which of its messages; `None` when it was given back.
+        filter: Option<FilterExpression>,
+    },
+    /// A broker does not take a filter. One that the group began with keeps it from joining, and is asked about
+    /// again every 30 s; in place of any other the former one stays.
+    FilterRefused {
+        /// The topic.
+        topic: Topic,
+        /// The filter.
+        filter: FilterExpression,
+        /// The broker.
+        by: BrokerName,
+        /// The response code: 23 when the expression means nothing, 1 when the broker does not look at properties
+        /// (`enablePropertyFilter`).
+        code: i32,
+        /// The broker's words.
+        remark: String,
     },
     /// A message could not be read.
     Undecodable {

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use crate::action::CallError;
+use crate::config::FilterExpression;
 use crate::event::NetCause;
 use crate::ids::{BrokerName, ClientId, ConsumerGroup, Epoch, MessageQueue, PeerAddr, QueueOffset, Topic};
 use crate::rate::Rate;
@@ -102,6 +103,8 @@ pub struct GroupStatus {
     pub phase: GroupPhase,
     /// The members, as the last list named them.
     pub members: Vec<ClientId>,
+    /// What it subscribes to, the retry topic included.
+    pub subscriptions: Vec<SubscriptionStatus>,
     /// The queues that are owned, being acquired or being given back.
     pub queues: Vec<QueueStatus>,
     /// Handler calls that may run at once, and how many do.
@@ -169,6 +172,33 @@ pub struct StoreStatus {
     pub failures: u32,
     /// Why the last attempt failed, until one works.
     pub trouble: Option<String>,
+}
+
+/// What a group wants of one topic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SubscriptionStatus {
+    /// The topic.
+    pub topic: Topic,
+    /// Which of its messages.
+    pub filter: FilterExpression,
+    /// How far it is. A topic whose filter is being changed is here twice while a broker is asked about the new one.
+    pub state: SubscriptionState,
+}
+
+/// How far a subscription is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum SubscriptionState {
+    /// A broker is being asked whether it takes the filter; nothing is consumed by it before.
+    Checking,
+    /// A broker does not take the filter, so the group does not join; it is asked again every 30 s.
+    Refused,
+    /// Brokers are being told, and what was fetched by the former filter is being finished.
+    Changing,
+    /// Nothing is in its way.
+    InForce,
+    /// It is being given back.
+    Leaving,
 }
 
 /// Where a group is in its life.
@@ -317,6 +347,8 @@ pub enum HoldReason {
     TakeoverDelay,
     /// The broker's lock is being asked for; another member may have it.
     WaitsForLock,
+    /// This member itself still gives its former ownership of the queue back.
+    GivingBack,
     /// The stored offset is being asked for.
     AskingOffset,
     /// The start position is being asked for or made durable.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::config::{
-    ClientConfig, ConfigError, ConsumeMode, DamagedStore, GroupConfig, IllegalOffsetPolicy, MessageModel,
-    SendBackFallback, StartAt, UndecodablePolicy,
+    ClientConfig, ConfigError, ConsumeMode, DamagedStore, FilterExpression, GroupConfig, IllegalOffsetPolicy,
+    MessageModel, SendBackFallback, StartAt, UndecodablePolicy,
 };
 use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, Topic};
 use rocketmq_consumer_core::message::Message;
@@ -108,10 +108,19 @@ impl<R: Runtime> ConsumerBuilder<R> {
     }
 
     /// Reads a topic. An empty expression or `*` means every message, `a || b` those tagged `a` or `b`.
-    /// A second one for the same topic replaces the first. There is no SQL: `a > 3` is taken for a tag of
-    /// that name. What no tag matches is passed over and committed, without a notice.
-    pub fn subscribe(mut self, topic: impl Into<Topic>, expression: impl Into<String>) -> Self {
-        self.config.subscribe(topic.into(), expression);
+    /// A second one for the same topic replaces the first. Text is no SQL: `a > 3` is taken for a tag of
+    /// that name, see [`Self::subscribe_sql`]. What no tag matches is passed over and committed, without a notice.
+    pub fn subscribe(mut self, topic: impl Into<Topic>, filter: impl Into<FilterExpression>) -> Self {
+        self.config.subscribe(topic.into(), filter);
+        self
+    }
+
+    /// Reads the messages of a topic whose properties meet an SQL92 condition: `amount > 100 AND TAGS = 'paid'`.
+    ///
+    /// Only brokers look at it, those configured with `enablePropertyFilter`. One of them is asked before the group
+    /// joins; when it refuses, [`Consumer::ready`] fails with its words.
+    pub fn subscribe_sql(mut self, topic: impl Into<Topic>, condition: impl Into<String>) -> Self {
+        self.config.subscribe_sql(topic.into(), condition);
         self
     }
 

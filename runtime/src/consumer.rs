@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocketmq_consumer_core::action::ShutdownReport;
-use rocketmq_consumer_core::ids::ConsumerGroup;
+use rocketmq_consumer_core::config::FilterExpression;
+use rocketmq_consumer_core::ids::{ConsumerGroup, Topic};
 use rocketmq_consumer_core::status::Status;
 
 use crate::builder::ConsumerBuilder;
 use crate::client::Client;
-use crate::driver::Command;
-use crate::error::{Closed, StartError};
+use crate::driver::{Command, SubscriptionChange};
+use crate::error::{Closed, ReadyError, StartError, SubscribeError};
 use crate::notices::{NoticeHub, Notices};
 use crate::registry::Ticket;
 use crate::runtime::Runtime;
@@ -70,12 +71,73 @@ impl<R: Runtime> Consumer<R> {
     /// server knows the topic, it waits for ever: put a time-out around it and look at [`Self::notices`].
     ///
     /// # Errors
-    /// [`Closed`] when the consumer ends before.
-    pub async fn ready(&self) -> Result<(), Closed> {
+    /// A broker does not take a filter that the group begins with, see [`ReadyError::FilterRefused`], or the
+    /// consumer ends before.
+    pub async fn ready(&self) -> Result<(), ReadyError> {
         let who = self.ticket;
-        self.client
+        let ready = self
+            .client
             .command(|reply| Command::AwaitReady { who, reply })
+            .await?;
+        ready.map_err(ReadyError::FilterRefused)
+    }
+
+    /// Subscribes to one more topic, or changes which of its messages are wanted: tags as text, or any
+    /// [`FilterExpression`]. Resolves when that is in force: every broker that knows this member has acknowledged
+    /// it, and nothing that was fetched by the former filter is delivered any more. Asking for what is in force
+    /// changes nothing.
+    ///
+    /// Handlers of the topic that run have the usual grace (`revoke_grace`), what none has begun is fetched anew.
+    /// The first message of a new topic comes within about a second. Without a cluster this waits for ever, as
+    /// [`Self::ready`] does; the wish stands also when the returned future is dropped.
+    ///
+    /// All members of a group must subscribe alike: change them one soon after the other.
+    ///
+    /// # Errors
+    /// Why nothing has changed, or that a later wish has taken the place of this one.
+    pub async fn subscribe(
+        &self,
+        topic: impl Into<Topic>,
+        filter: impl Into<FilterExpression>,
+    ) -> Result<(), SubscribeError> {
+        self.resubscribe(topic.into(), Some(filter.into().normalized()))
             .await
+    }
+
+    /// [`Self::subscribe`] with an SQL92 condition over properties. A broker of the topic is asked about it first.
+    ///
+    /// # Errors
+    /// As [`Self::subscribe`]; [`SubscribeError::FilterRefused`] has the words of the broker.
+    pub async fn subscribe_sql(
+        &self,
+        topic: impl Into<Topic>,
+        condition: impl Into<String>,
+    ) -> Result<(), SubscribeError> {
+        self.subscribe(topic, FilterExpression::sql92(condition.into()))
+            .await
+    }
+
+    /// Gives a topic back: running handlers have the usual grace, what is finished is committed, then the brokers
+    /// are told. Resolves when that is so. The group's offsets stay there. A topic that is not subscribed to is
+    /// given back already; the last one is refused: [`Self::shutdown`] is what is meant then.
+    ///
+    /// # Errors
+    /// Why nothing has changed, or that a later wish has taken the place of this one.
+    pub async fn unsubscribe(&self, topic: impl Into<Topic>) -> Result<(), SubscribeError> {
+        self.resubscribe(topic.into(), None).await
+    }
+
+    async fn resubscribe(
+        &self,
+        topic: Topic,
+        filter: Option<FilterExpression>,
+    ) -> Result<(), SubscribeError> {
+        let who = self.ticket;
+        let change = |reply| Command::Subscribe {
+            who,
+            change: SubscriptionChange { topic, filter, reply },
+        };
+        self.client.command(change).await?
     }
 
     /// What happens to the group and to the client, for logs and dashboards. The same goes to `tracing` under

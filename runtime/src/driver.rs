@@ -3,6 +3,7 @@ mod conn;
 mod groups;
 mod inbox;
 mod reader;
+mod subscribing;
 mod timer;
 mod writer;
 
@@ -26,13 +27,15 @@ use rocketmq_consumer_core::time::Instant;
 use crate::allocate;
 use crate::driver::change::ChangeReply;
 use crate::driver::conn::Conn;
-use crate::driver::groups::Groups;
+use crate::driver::groups::{Group, Groups};
 pub(crate) use crate::driver::inbox::{Command, Inbox, Settled, StartGroup};
+pub(crate) use crate::driver::subscribing::SubscriptionChange;
 use crate::driver::timer::Timer;
-use crate::error::StartError;
+use crate::error::{FilterRefusal, StartError};
 use crate::machine::Machine;
 use crate::notices::{self, NoticeHub};
 use crate::record::Recorder;
+use crate::registry::Ticket;
 use crate::runs::Run;
 use crate::runtime::Runtime;
 use crate::store;
@@ -220,6 +223,7 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
                     group.await_ready(reply);
                 }
             }
+            Command::Subscribe { who, change } => self.subscribe(now, who, change),
             Command::Call { mut call, reply } => {
                 call.id = CallId(self.next_call);
                 self.next_call += 1;
@@ -233,6 +237,33 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
                 self.awaiting_close.extend(reply);
                 self.brain.handle(now, AppEvent::Shutdown { drain });
             }
+        }
+    }
+
+    fn subscribe(&mut self, now: Instant, who: Ticket, change: SubscriptionChange) {
+        // A refusal names no topic: what is refused within this call is this wish.
+        self.act();
+        let Some(changing) = self.groups.by_ticket(who) else {
+            return;
+        };
+        let (group, topic) = (changing.name().clone(), change.topic.clone());
+        let event = match change.filter.clone() {
+            Some(filter) => AppEvent::Subscribe {
+                group,
+                topic: topic.clone(),
+                filter,
+            },
+            None => AppEvent::Unsubscribe {
+                group,
+                topic: topic.clone(),
+            },
+        };
+        changing.changes.ask(change);
+        changing.wishes_anew(&topic);
+        self.brain.handle(now, event);
+        self.act();
+        if let Some(changing) = self.groups.by_ticket(who) {
+            changing.changes.taken();
         }
     }
 
@@ -413,6 +444,10 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
         if starting && let Some(mut refused) = self.groups.remove(&name) {
             refused.started(Err(StartError::Refused(why)));
             refused.end();
+        } else if matches!(wish, "subscribe" | "unsubscribe")
+            && let Some(group) = self.groups.by_name(&name)
+        {
+            group.changes.refused(why);
         }
     }
 
@@ -424,12 +459,33 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
             Some(name) => {
                 if let Some(group) = self.groups.by_name(name) {
                     group.notices.publish(notice);
-                    if matches!(notice.kind, NoticeKind::Ready) {
-                        group.set_ready();
-                    }
+                    follow(group, &notice.kind);
                 }
             }
         }
+    }
+}
+
+/// What a notice answers of what a group's users wait for.
+#[expect(clippy::wildcard_enum_match_arm, reason = "nobody waits for most of them")]
+fn follow(group: &mut Group, kind: &NoticeKind) {
+    match kind {
+        NoticeKind::Ready => group.set_ready(),
+        NoticeKind::SubscriptionChanged { topic, filter } => group.changes.in_force(topic, filter.as_ref()),
+        NoticeKind::FilterRefused {
+            topic,
+            filter,
+            by,
+            code,
+            remark,
+        } => group.filter_refused(FilterRefusal {
+            topic: topic.clone(),
+            filter: filter.clone(),
+            by: by.clone(),
+            code: *code,
+            remark: remark.clone(),
+        }),
+        _ => {}
     }
 }
 

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use rocketmq_consumer_core::action::RefusalReason;
-use rocketmq_consumer_core::config::ConfigError;
-use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, PeerAddr};
+use rocketmq_consumer_core::config::{ConfigError, FilterExpression};
+use rocketmq_consumer_core::ids::{BrokerName, ClientId, ConsumerGroup, PeerAddr, Topic};
 use rocketmq_consumer_core::status::LinkTrouble;
 
 /// Any error of a handler.
@@ -64,6 +64,66 @@ impl From<Closed> for ChangeError {
 pub struct Closed;
 
 impl From<Closed> for StartError {
+    fn from(Closed: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+/// A broker's word against a filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("broker {by} does not take the filter {filter:?} of topic {topic} (code {code}): {remark}", filter = .filter.text())]
+pub struct FilterRefusal {
+    /// The topic.
+    pub topic: Topic,
+    /// The filter.
+    pub filter: FilterExpression,
+    /// The broker.
+    pub by: BrokerName,
+    /// Its code: 23 when the expression means nothing, 1 when the broker does not look at properties
+    /// (`enablePropertyFilter`).
+    pub code: i32,
+    /// Its words.
+    pub remark: String,
+}
+
+/// Why a consumer does not become ready.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadyError {
+    /// A broker does not take a filter that the group begins with, so the group does not join. It is asked again
+    /// every 30 s; another filter can be given by [`Consumer::subscribe`](crate::Consumer::subscribe).
+    #[error("{0}")]
+    FilterRefused(FilterRefusal),
+    /// The consumer has ended.
+    #[error("the client is closed")]
+    Closed,
+}
+
+impl From<Closed> for ReadyError {
+    fn from(Closed: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+/// Why a subscription was not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubscribeError {
+    /// The topic or the expression cannot be used, the group has too many topics or no other one, or it is leaving.
+    #[error("{0}")]
+    Refused(RefusalReason),
+    /// A broker does not take the filter. The former one stays.
+    #[error("{0}")]
+    FilterRefused(FilterRefusal),
+    /// A later wish about the same topic has taken the place of this one.
+    #[error("a later wish about the same topic has taken the place of this one")]
+    Superseded,
+    /// The consumer has ended.
+    #[error("the client is closed")]
+    Closed,
+}
+
+impl From<Closed> for SubscribeError {
     fn from(Closed: Closed) -> Self {
         Self::Closed
     }

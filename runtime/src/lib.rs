@@ -52,7 +52,7 @@ pub use builder::ConsumerBuilder;
 pub use client::{Client, ClientBuilder, Request};
 pub use consumer::Consumer;
 pub use context::{Cancelled, Context};
-pub use error::{BoxError, ChangeError, Closed, StartError};
+pub use error::{BoxError, ChangeError, Closed, FilterRefusal, ReadyError, StartError, SubscribeError};
 pub use notices::Notices;
 pub use outcome::{FirstDone, IntoBatchOutcome, IntoOutcome};
 pub use record::{RecordTo, Recorder};
@@ -63,8 +63,8 @@ pub use stream::{Delivery, DeliveryStream};
 pub use rocketmq_consumer_core::action::{CallAnswer, CallError, Former, RefusalReason, ShutdownReport};
 pub use rocketmq_consumer_core::allocate::{AllocateStrategy, ListedQueue, Otherwise, RoomRule};
 pub use rocketmq_consumer_core::config::{
-    ClientConfig, ConfigError, ConsumeMode, DamagedStore, GroupConfig, IllegalOffsetPolicy, MessageModel,
-    SendBackFallback, StartAt, UndecodablePolicy,
+    ClientConfig, ConfigError, ConsumeMode, DamagedStore, FilterExpression, GroupConfig, IllegalOffsetPolicy,
+    MessageModel, SendBackFallback, StartAt, UndecodablePolicy,
 };
 pub use rocketmq_consumer_core::event::{FlowScope, Found, SeekTo, StoreError, Target};
 pub use rocketmq_consumer_core::ids::{

@@ -147,6 +147,7 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::ConsumedDirectly { .. }
         | NoticeKind::StartDecidedByBroker { .. }
         | NoticeKind::QueueMoves { .. }
+        | NoticeKind::SubscriptionChanged { .. }
         | NoticeKind::LinkUp { .. } => tracing::info!(target: "rocketmq", group, repeated, ?kind),
         NoticeKind::NameServerUnreachable { .. }
         | NoticeKind::TopicUnknown { .. }
@@ -157,6 +158,7 @@ pub(crate) fn log(notice: &Notice) {
         | NoticeKind::OwnIdRepeated { .. }
         | NoticeKind::NotInMemberList { .. }
         | NoticeKind::SubscriptionReplaced { .. }
+        | NoticeKind::FilterRefused { .. }
         | NoticeKind::Undecodable { .. }
         | NoticeKind::CrcMismatch { .. }
         | NoticeKind::OutsideOfAsked { .. }

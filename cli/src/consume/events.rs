@@ -71,6 +71,12 @@ impl EventLine {
                 self.push(&format!("{key}_ms"), millis(&time));
             }
             ("cause", cause) => self.push("cause", cause_name(&cause)),
+            ("filter", Value::Object(filter)) => {
+                for (kind, text) in filter {
+                    self.push("filter_type", if kind == "Tags" { "TAG" } else { "SQL92" });
+                    self.push(key, text);
+                }
+            }
             // Addresses are text everywhere else.
             ("addr", Value::Object(addr)) => self.push("addr", address(&addr)),
             (_, value) => self.push(key, value),
@@ -174,6 +180,7 @@ fn snake(name: &str) -> String {
 mod tests {
     use std::time::Duration;
 
+    use rocketmq_consumer_core::config::FilterExpression;
     use rocketmq_consumer_core::event::NetCause;
     use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
     use rocketmq_consumer_core::notice::{NoticeKind, RetryPath, StallReason};
@@ -330,6 +337,31 @@ mod tests {
             assert_eq!(line["event"], "notice");
             assert_eq!(line["kind"], "name_server_unreachable");
             assert_eq!((&line["cause"], &line["addr"]), (&json!(name), &json!("ns:9876")));
+        }
+    }
+
+    #[test]
+    fn a_filter_is_flat() {
+        let changed = |filter| {
+            shown(NoticeKind::SubscriptionChanged {
+                topic: "T".into(),
+                filter,
+            })
+        };
+        let base =
+            json!({"event": "notice", "at": 5, "kind": "subscription_changed", "group": "G", "topic": "T"});
+        for (filter, own) in [
+            (Some("a".into()), json!({"filter": "a", "filter_type": "TAG"})),
+            (
+                Some(FilterExpression::sql92("a > 3")),
+                json!({"filter": "a > 3", "filter_type": "SQL92"}),
+            ),
+            (None, json!({"filter": null})),
+        ] {
+            let mut want = base.clone();
+            let members = want.as_object_mut().unwrap();
+            members.extend(own.as_object().unwrap().clone());
+            assert_eq!(changed(filter), want);
         }
     }
 

@@ -6,12 +6,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::cx::{Cx, Destination, Purpose, Replica, Wish};
+use super::cx::{Cx, Destination, Purpose, Replica};
 use super::group::{Group, Kept};
 use super::peers::Peers;
 use super::{ConsumerState, Life, calls};
 use crate::action::{AppAction, CallError, Refusal, RefusalReason};
-use crate::config::{CONCURRENCY, ConfigError, GroupConfig, MessageModel};
+use crate::config::{CONCURRENCY, ConfigError, FilterExpression, GroupConfig, MessageModel};
 use crate::event::{AppEvent, Call, Target};
 use crate::ids::{ConsumerGroup, PeerAddr, Topic};
 
@@ -82,8 +82,8 @@ impl ConsumerState {
             AppEvent::NameServers(servers) => self.replace_name_servers(&servers),
             AppEvent::Clock(wall) => self.ground.clock = (self.ground.now, wall),
             AppEvent::Call(call) => self.call(*call),
-            AppEvent::Subscribe { group, .. } => self.not_yet(group, "subscribe"),
-            AppEvent::Unsubscribe { group, .. } => self.not_yet(group, "unsubscribe"),
+            AppEvent::Subscribe { group, topic, filter } => self.subscribe(group, topic, &filter),
+            AppEvent::Unsubscribe { group, topic } => self.unsubscribe(group, &topic),
             AppEvent::Pause { group, scope } => {
                 self.change(group, "pause", |group, cx, peers| group.pause(cx, peers, &scope));
             }
@@ -145,9 +145,34 @@ impl ConsumerState {
             .cloned()
             .collect();
         cx.tell(AppAction::GroupStarted { group: name, key });
-        cx.wishes.push_back(Wish::Subscriptions(key));
         for topic in topics {
             self.watch(&topic);
+        }
+        let mut cx = self.ground.cx();
+        if let Some(group) = self.groups.get_mut(key) {
+            group.begin(&mut cx, Peers::of(&self.routes, &self.beats));
+        }
+    }
+
+    fn subscribe(&mut self, name: ConsumerGroup, topic: Topic, filter: &FilterExpression) {
+        let mut cx = self.ground.cx();
+        let Some(group) = self.by_name.get(&name).and_then(|key| self.groups.get_mut(*key)) else {
+            return self.refuse(Some(name), "subscribe", RefusalReason::UnknownGroup);
+        };
+        let peers = Peers::of(&self.routes, &self.beats);
+        match group.change_subscription(&mut cx, peers, &topic, filter) {
+            Ok(()) => self.watch(&topic),
+            Err(why) => self.refuse(Some(name), "subscribe", why),
+        }
+    }
+
+    fn unsubscribe(&mut self, name: ConsumerGroup, topic: &Topic) {
+        let mut cx = self.ground.cx();
+        let Some(group) = self.by_name.get(&name).and_then(|key| self.groups.get_mut(*key)) else {
+            return self.refuse(Some(name), "unsubscribe", RefusalReason::UnknownGroup);
+        };
+        if let Err(why) = group.unsubscribe(&mut cx, topic) {
+            self.refuse(Some(name), "unsubscribe", why);
         }
     }
 
@@ -239,10 +264,6 @@ impl ConsumerState {
         if let Err(why) = done {
             self.refuse(Some(name), wish, why);
         }
-    }
-
-    fn not_yet(&mut self, group: ConsumerGroup, wish: &'static str) {
-        self.refuse(Some(group), wish, RefusalReason::NotSupportedYet);
     }
 
     pub(super) fn refuse(&mut self, group: Option<ConsumerGroup>, wish: &'static str, why: RefusalReason) {

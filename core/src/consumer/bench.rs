@@ -77,6 +77,8 @@ impl Bench {
                 Wish::Withdraw(_, queue) => format!("withdraw {queue:?}"),
                 Wish::BackToMaster(broker) => format!("back to the master of {broker}"),
                 Wish::Subscriptions(_) => String::from("subscriptions"),
+                Wish::Changes(_) => String::from("changes"),
+                Wish::Unwatch => String::from("unwatch"),
                 Wish::Route(topic) => format!("route {topic}"),
                 Wish::Locks(_) => String::from("locks"),
                 Wish::Room(_) => String::from("room"),

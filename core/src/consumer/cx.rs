@@ -18,6 +18,7 @@ use crate::status::Counters;
 use crate::step::{self, Outbox, Rng, Timers};
 use crate::time::{Instant, WallTime};
 use crate::wire::frame::{FrameError, HeaderForm};
+use crate::wire::request::check::CheckSubscriptionRequest;
 use crate::wire::request::heartbeat::UnregisterRequest;
 use crate::wire::request::locks::{LockRequest, UnlockRequest};
 use crate::wire::request::members::MemberListRequest;
@@ -64,6 +65,8 @@ pub(crate) enum GroupTimer {
     SendBack(u64),
     /// Look for queues that stand still.
     Stalls,
+    /// Ask again about filters that no broker has approved of yet.
+    Filters,
     /// The end of the drain, of the last commits, or of the farewell.
     Phase,
     /// The earliest deadline of a handler whose message belongs to an ownership that has ended.
@@ -148,6 +151,12 @@ pub(crate) enum Purpose {
         group: GroupKey,
         member: ClientId,
     },
+    /// Whether a broker takes the filter of a topic.
+    Filter {
+        group: GroupKey,
+        topic: Topic,
+        serial: u64,
+    },
     Call(CallId),
 }
 
@@ -166,6 +175,7 @@ impl Purpose {
             | Self::RetryCopy { .. }
             | Self::Connections { .. }
             | Self::Subscriptions { .. }
+            | Self::Filter { .. }
             | Self::Call(_) => true,
         }
     }
@@ -235,6 +245,7 @@ pub(crate) enum QuestionBody {
     Unlock(UnlockRequest),
     Connections(ConnectionsRequest),
     RunningInfo(RunningInfoRequest),
+    CheckFilter(Box<CheckSubscriptionRequest>),
 }
 
 impl QuestionBody {
@@ -259,6 +270,7 @@ impl QuestionBody {
             Self::Unlock(request) => write(how, request),
             Self::Connections(request) => write(how, request),
             Self::RunningInfo(request) => write(how, request),
+            Self::CheckFilter(request) => write(how, &**request),
         }
     }
 }
@@ -284,6 +296,10 @@ pub(crate) enum Wish {
     BackToMaster(BrokerName),
     /// A group's subscriptions have changed: every broker must hear of it.
     Subscriptions(GroupKey),
+    /// A change of a group's subscriptions may have come further.
+    Changes(GroupKey),
+    /// A topic of a group is not used any more: unless another one uses it, its route is not asked either.
+    Unwatch,
     /// The route of a topic has changed.
     Route(Topic),
     /// Locks of a group are to be asked for or given back, or have been granted.

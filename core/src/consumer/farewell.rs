@@ -191,12 +191,7 @@ impl ConsumerState {
             group: group.name().clone(),
             report,
         });
-        let used: BTreeSet<Topic> = self
-            .groups
-            .iter()
-            .flat_map(|(_, group)| group.topics())
-            .cloned()
-            .collect();
+        let used = self.used_topics();
         let mut cx = self.ground.cx();
         self.routes.keep_only(&mut cx, &used);
         if !used.is_empty() {
@@ -206,6 +201,12 @@ impl ConsumerState {
         }
         self.use_addresses();
         self.close_if_empty();
+    }
+
+    /// The topics whose routes are needed.
+    pub(super) fn used_topics(&self) -> BTreeSet<Topic> {
+        let topics = self.groups.iter().flat_map(|(_, group)| group.topics());
+        topics.cloned().collect()
     }
 }
 

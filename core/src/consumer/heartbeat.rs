@@ -312,6 +312,16 @@ impl Heartbeats {
         }
     }
 
+    /// Whether somebody knows us, and everybody who does knows `revision`. Who is out of reach has forgotten us.
+    pub(crate) fn is_known_everywhere(&self, revision: u64) -> bool {
+        let mut known = self
+            .beats
+            .values()
+            .filter_map(|beat| beat.acknowledged)
+            .peekable();
+        known.peek().is_some() && known.all(|known| known >= revision)
+    }
+
     pub(crate) fn is_acknowledged(&self, addr: &PeerAddr) -> bool {
         self.beats
             .get(addr)

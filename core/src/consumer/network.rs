@@ -163,6 +163,13 @@ impl ConsumerState {
                     group.on_member_subscriptions(&mut cx, member, answer);
                 }
             }
+            Purpose::Filter { group, topic, serial } => {
+                let answer = decode::<Done>(header, body).map(|_| ());
+                if let Some(group) = self.groups.get_mut(group) {
+                    let peers = Peers::of(&self.routes, &self.beats);
+                    group.on_filter_checked(&mut cx, peers, &topic, serial, answer);
+                }
+            }
             Purpose::Unregister { addr, group } => {
                 self.on_farewell(addr, group, decode::<Done>(header, body).map(|_| ()));
             }
@@ -257,6 +264,12 @@ impl ConsumerState {
             Purpose::Subscriptions { group, member } => {
                 if let Some(group) = self.groups.get_mut(group) {
                     group.on_member_subscriptions(&mut cx, member, Err(error));
+                }
+            }
+            Purpose::Filter { group, topic, serial } => {
+                if let Some(group) = self.groups.get_mut(group) {
+                    let peers = Peers::of(&self.routes, &self.beats);
+                    group.on_filter_checked(&mut cx, peers, &topic, serial, Err(error));
                 }
             }
             Purpose::Unregister { addr, group } => self.on_farewell(addr, group, Err(error)),

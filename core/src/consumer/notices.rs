@@ -102,6 +102,8 @@ fn subject(kind: &NoticeKind) -> Option<String> {
         | N::Committed { .. }
         | N::OwnIdRepeated { .. }
         | N::SubscriptionReplaced { .. }
+        | N::SubscriptionChanged { .. }
+        | N::FilterRefused { .. }
         | N::LinkUp { .. }
         | N::DeliveryDeadline { .. }
         | N::QueueStalled { .. }

@@ -55,6 +55,8 @@ pub enum WakeReason {
     Suspended,
     /// Messages that wait for their rate may be handed out.
     RateLimit,
+    /// A broker is to be asked again about a filter.
+    Filters,
 }
 
 impl TimerKey {
@@ -73,6 +75,7 @@ impl TimerKey {
             Self::Group(_, GroupTimer::SendBack(_)) => WakeReason::SendBack,
             Self::Group(_, GroupTimer::Stalls) => WakeReason::Stalls,
             Self::Group(_, GroupTimer::Flow) => WakeReason::RateLimit,
+            Self::Group(_, GroupTimer::Filters) => WakeReason::Filters,
             Self::Group(_, GroupTimer::Phase) => WakeReason::Shutdown,
             Self::Queue(_, _, QueueTimer::Acquire) => WakeReason::Acquire,
             Self::Queue(_, _, QueueTimer::Pull) => WakeReason::Pull,

@@ -85,6 +85,17 @@ impl ConsumerState {
                     group.set_revision(revision);
                 }
             }
+            Wish::Changes(group) => {
+                let mut cx = self.ground.cx();
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.settle_changes(&mut cx, Peers::of(&self.routes, &self.beats));
+                }
+            }
+            Wish::Unwatch => {
+                let used = self.used_topics();
+                self.routes.keep_only(&mut self.ground.cx(), &used);
+                self.use_addresses();
+            }
             Wish::Route(topic) => {
                 self.use_addresses();
                 self.each_group(|group, cx, peers| group.on_route(cx, peers, &topic));
@@ -167,7 +178,7 @@ impl ConsumerState {
             consumers: self
                 .groups
                 .iter()
-                .filter(|(_, group)| !group.has_left())
+                .filter(|(_, group)| group.may_be_named())
                 .map(|(_, group)| group.consumer_data())
                 .collect(),
             producers: Vec::new(),

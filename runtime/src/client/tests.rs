@@ -79,7 +79,7 @@ async fn an_old_handle_does_nothing_to_who_took_its_name() {
     let new = start(&client, "billing").await;
     assert_eq!(stops(&script), ["billing"]);
     old.set_concurrency(3);
-    assert_eq!(old.ready().await, Err(Closed));
+    assert_eq!(old.ready().await, Err(Closed.into()));
     assert_eq!(old.shutdown(Duration::ZERO).await, ShutdownReport::default());
     drop(old);
     client.status().await.unwrap();
@@ -165,7 +165,7 @@ async fn the_end_of_the_client_is_the_end_of_all_its_groups() {
     assert!(heard_one.next().await.is_none() && heard_two.next().await.is_none());
     assert_eq!(
         (one.ready().await, one.status().await.err()),
-        (Err(Closed), Some(Closed))
+        (Err(Closed.into()), Some(Closed))
     );
     assert_eq!(two.shutdown(Duration::ZERO).await, ShutdownReport::default());
     let late = builder(&client, "one").start(|_: Message| async {}).await;

@@ -114,7 +114,7 @@ async fn a_consumer_lives_from_start_to_report() {
         consumer.shutdown(Duration::from_secs(1)).await,
         ShutdownReport::default()
     );
-    assert_eq!(consumer.ready().await, Err(Closed));
+    assert_eq!(consumer.ready().await, Err(ReadyError::Closed));
     // The client goes on, and the name is free again.
     let _consumer = builder(&client).start(|_: Message| async {}).await.unwrap();
     client.shutdown(Duration::ZERO).await;

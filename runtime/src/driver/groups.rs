@@ -4,12 +4,13 @@ use std::sync::Arc;
 use futures_channel::oneshot;
 use rocketmq_consumer_core::action::ShutdownReport;
 use rocketmq_consumer_core::config::GroupConfig;
-use rocketmq_consumer_core::ids::{ConsumerGroup, GroupKey};
+use rocketmq_consumer_core::ids::{ConsumerGroup, GroupKey, Topic};
 
 use crate::allocate::Strategy;
 use crate::desk::Desk;
 use crate::driver::inbox::StartGroup;
-use crate::error::StartError;
+use crate::driver::subscribing::SubscriptionChanges;
+use crate::error::{FilterRefusal, StartError};
 use crate::notices::NoticeHub;
 use crate::registry::{Registration, Ticket};
 use crate::store::Storage;
@@ -31,7 +32,10 @@ pub(crate) struct Group {
     pub(crate) notices: Arc<NoticeHub>,
     ready: bool,
     started: Option<oneshot::Sender<Result<(), StartError>>>,
-    awaiting_ready: Vec<oneshot::Sender<()>>,
+    awaiting_ready: Vec<oneshot::Sender<Result<(), FilterRefusal>>>,
+    /// Why the group does not join.
+    refusal: Option<FilterRefusal>,
+    pub(crate) changes: SubscriptionChanges,
     pub(crate) awaiting_stop: Vec<oneshot::Sender<ShutdownReport>>,
     /// Given free when the group is dropped.
     registration: Registration,
@@ -63,9 +67,11 @@ impl Group {
         self.started.is_some()
     }
 
-    pub(crate) fn await_ready(&mut self, reply: oneshot::Sender<()>) {
+    pub(crate) fn await_ready(&mut self, reply: oneshot::Sender<Result<(), FilterRefusal>>) {
         if self.ready {
-            let _gone = reply.send(());
+            let _gone = reply.send(Ok(()));
+        } else if let Some(refusal) = &self.refusal {
+            let _gone = reply.send(Err(refusal.clone()));
         } else {
             self.awaiting_ready.push(reply);
         }
@@ -73,9 +79,26 @@ impl Group {
 
     pub(crate) fn set_ready(&mut self) {
         self.ready = true;
+        self.refusal = None;
         for reply in self.awaiting_ready.drain(..) {
-            let _gone = reply.send(());
+            let _gone = reply.send(Ok(()));
         }
+    }
+
+    /// A broker does not take a filter: whoever wished for it is told, or whoever waits for the group to join.
+    pub(crate) fn filter_refused(&mut self, refusal: FilterRefusal) {
+        if self.changes.filter_refused(&refusal) || self.ready {
+            return;
+        }
+        for reply in self.awaiting_ready.drain(..) {
+            let _gone = reply.send(Err(refusal.clone()));
+        }
+        self.refusal = Some(refusal);
+    }
+
+    /// Another wish about the topic may let the group join.
+    pub(crate) fn wishes_anew(&mut self, topic: &Topic) {
+        self.refusal.take_if(|refusal| &refusal.topic == topic);
     }
 }
 
@@ -107,6 +130,8 @@ impl Groups {
             ready: false,
             started: Some(reply),
             awaiting_ready: Vec::new(),
+            refusal: None,
+            changes: SubscriptionChanges::default(),
             awaiting_stop: Vec::new(),
             registration,
         };

@@ -15,7 +15,8 @@ use rocketmq_consumer_core::status::Status;
 use crate::allocate::Allocate;
 use crate::desk::Desk;
 use crate::driver::change::{Change, ChangeReply};
-use crate::error::StartError;
+use crate::driver::subscribing::SubscriptionChange;
+use crate::error::{FilterRefusal, StartError};
 use crate::notices::NoticeHub;
 use crate::registry::{Registration, Ticket};
 use crate::store::Store;
@@ -44,7 +45,12 @@ pub(crate) enum Command {
         reply: ChangeReply,
     },
     /// Tell when the group's first assignment is being pulled.
-    AwaitReady { who: Ticket, reply: oneshot::Sender<()> },
+    AwaitReady {
+        who: Ticket,
+        reply: oneshot::Sender<Result<(), FilterRefusal>>,
+    },
+    /// Change what a group subscribes to.
+    Subscribe { who: Ticket, change: SubscriptionChange },
     /// Ask a peer; the driver chooses the id.
     Call {
         call: Box<Call>,

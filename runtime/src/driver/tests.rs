@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::desk::Desk;
-use crate::registry::{Registration, Ticket};
+use crate::registry::Registration;
 use crate::sync::lock;
 use crate::testing::{Script, TestRuntime, batch, eventually, frame};
 

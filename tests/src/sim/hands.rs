@@ -11,7 +11,6 @@ use rocketmq_consumer_core::event::{AppEvent, NetCause, NetEvent};
 use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, QueueOffset, Topic};
 use rocketmq_consumer_core::step::Seed;
 use rocketmq_consumer_core::time::{Instant, WallTime};
-use rocketmq_consumer_core::wire::subscription::Subscription;
 
 use super::agenda::Due;
 use super::engine::{ORIGIN, World};
@@ -37,8 +36,8 @@ impl World {
         handler: Handler,
     ) -> MemberId {
         let group_no = self.names.group(group.group().as_str());
-        for (topic, expression) in group.subscriptions() {
-            if let Ok(subscription) = Subscription::tagged(topic.clone(), expression) {
+        for (topic, filter) in group.subscriptions() {
+            if let Ok(subscription) = filter.subscription(topic.clone()) {
                 self.ledger.subscribe(group_no, subscription);
             }
         }
@@ -423,8 +422,7 @@ impl World {
 /// What a Java-like member makes of our settings.
 fn java_config(client: &ClientConfig, group: &GroupConfig) -> JavaConfig {
     let subscriptions = group.subscriptions().iter();
-    let subscriptions =
-        subscriptions.filter_map(|(topic, expression)| Subscription::tagged(topic.clone(), expression).ok());
+    let subscriptions = subscriptions.filter_map(|(topic, filter)| filter.subscription(topic.clone()).ok());
     JavaConfig {
         client_id: client.client_id().clone(),
         group: group.group().clone(),

@@ -517,7 +517,7 @@ impl RefConsumer {
 
     fn begun(&mut self, life: Life, view: &dyn View) {
         let subscriptions = view.config(life).subscriptions().iter();
-        let wanted = subscriptions.filter_map(|(topic, text)| Subscription::tagged(topic.clone(), text).ok());
+        let wanted = subscriptions.filter_map(|(topic, filter)| filter.subscription(topic.clone()).ok());
         self.wanted.insert(life, wanted.collect());
     }
 }

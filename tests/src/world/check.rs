@@ -9,7 +9,6 @@ use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::properties::name;
 use rocketmq_consumer_core::wire::request::send::SendRequest;
 use rocketmq_consumer_core::wire::stored::Record;
-use rocketmq_consumer_core::wire::subscription::Subscription;
 
 use super::member::Member;
 use super::{Peer, World};
@@ -185,9 +184,10 @@ fn original_topic(record: &Record<'_>) -> Topic {
 
 /// Whether a member subscribes to what this message is.
 fn wants(member: &Member, topic: &Topic, tag: Option<&str>) -> bool {
-    member.group.subscriptions().iter().any(|(of, expression)| {
+    member.group.subscriptions().iter().any(|(of, filter)| {
         of == topic
-            && Subscription::tagged(of.clone(), expression)
+            && filter
+                .subscription(of.clone())
                 .is_ok_and(|subscription| subscription.matches(tag))
     })
 }

@@ -332,8 +332,10 @@ fn last_words(member: &Member) -> HeartbeatRequest {
     let retry = Subscription::all(format!("%RETRY%{group}").into());
     let subscriptions = member.group.subscriptions().iter();
     let subscriptions = subscriptions
-        .map(|(topic, expression)| {
-            Subscription::tagged(topic.clone(), expression).expect("the member runs with it")
+        .map(|(topic, filter)| {
+            filter
+                .subscription(topic.clone())
+                .expect("the member runs with it")
         })
         .chain([retry]);
     let data = |subscription: Subscription| SubscriptionData {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::super::post::Refusal;
 use super::Serving;
-use super::pull::no_sql;
+use super::pull::no_property_filter;
 use super::serve::Asked;
 use crate::wire::code::ResponseCode;
 use crate::wire::request::Done;
@@ -80,7 +80,7 @@ impl Serving<'_> {
             Some(ExpressionType::Tag) => Ok(Done),
             None if kind.is_empty() => Ok(Done),
             // Whether there is such a language at all is only asked where filters by property are on.
-            Some(ExpressionType::Sql92) | None => Err(no_sql()),
+            Some(ExpressionType::Sql92) | None => Err(no_property_filter(kind)),
         }
     }
 }

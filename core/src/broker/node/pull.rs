@@ -338,7 +338,7 @@ fn own_filter(request: &PullRequest, filter: &PullFilter) -> Result<TagFilter, R
         Some(kind) => ExpressionType::parse(kind).ok_or_else(failed)?,
     };
     match kind {
-        ExpressionType::Sql92 => Err(no_sql()),
+        ExpressionType::Sql92 => Err(no_property_filter(kind.as_str())),
         ExpressionType::Tag => Subscription::new(request.topic.clone(), kind, &filter.expression)
             .map(|subscription| TagFilter::of(&subscription))
             .map_err(|_| failed()),
@@ -347,9 +347,12 @@ fn own_filter(request: &PullRequest, filter: &PullFilter) -> Result<TagFilter, R
 
 /// The filter of a registration: the codes are taken as the client has computed them.
 fn filter_of(registered: &SubscriptionData) -> Result<TagFilter, Refusal> {
-    let kind = registered.expression_type.as_deref();
-    if kind.is_some_and(|kind| !kind.is_empty() && ExpressionType::parse(kind) != Some(ExpressionType::Tag)) {
-        return Err(no_sql());
+    let kind = registered
+        .expression_type
+        .as_deref()
+        .filter(|kind| !kind.is_empty());
+    if let Some(kind) = kind.filter(|kind| ExpressionType::parse(kind) != Some(ExpressionType::Tag)) {
+        return Err(no_property_filter(kind));
     }
     if registered.class_filter_mode || registered.expression == ALL {
         return Ok(TagFilter::All);
@@ -358,8 +361,8 @@ fn filter_of(registered: &SubscriptionData) -> Result<TagFilter, Refusal> {
 }
 
 /// A broker as it is delivered does not look at properties (`enablePropertyFilter`).
-pub(super) fn no_sql() -> Refusal {
-    let remark = "The broker does not support consumer to filter message by SQL92";
+pub(super) fn no_property_filter(kind: &str) -> Refusal {
+    let remark = format!("The broker does not support consumer to filter message by {kind}");
     Refusal::new(ResponseCode::SYSTEM_ERROR, remark)
 }
 

@@ -53,8 +53,13 @@ impl Stored {
 
 impl Group {
     pub(super) fn acquire(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, name: MessageQueue, others: bool) {
-        let key = self.insert_queue(cx, name.clone());
         let needs_lock = self.locks.is_some();
+        // Others have the takeover delay, which is longer than a grace of ours; a lock comes after both.
+        if !others && !needs_lock && self.is_giving_back(&name) {
+            self.acquire_after_giving_back(cx, name);
+            return;
+        }
+        let key = self.insert_queue(cx, name.clone());
         if let Some(queue) = self.queues.get_mut(key).filter(|_| needs_lock) {
             queue.begin_with_lock(cx.now, others);
             self.want_lock(cx, &name);
@@ -66,6 +71,20 @@ impl Group {
         } else {
             self.ask_stored(cx, peers, key);
         }
+    }
+
+    /// Begins a new ownership when the one before has ended, so that it begins where that one came to.
+    pub(super) fn acquire_after_giving_back(&mut self, cx: &Cx<'_>, name: MessageQueue) {
+        let key = self.insert_queue(cx, name);
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.wait_for_former_self(cx.now);
+        }
+    }
+
+    pub(super) fn is_giving_back(&self, name: &MessageQueue) -> bool {
+        self.queues
+            .iter()
+            .any(|(_, queue)| queue.is_revoking() && &queue.name == name)
     }
 
     /// Begins a new ownership.

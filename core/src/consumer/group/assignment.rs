@@ -34,7 +34,7 @@ impl Group {
             return self.settle_rebalance(cx);
         }
         let mut asked: BTreeMap<BrokerName, Vec<Topic>> = BTreeMap::new();
-        let topics: Vec<Topic> = self.topics().cloned().collect();
+        let topics: Vec<Topic> = self.wanted_topics().cloned().collect();
         for topic in topics {
             match peers.routes.queues(&topic) {
                 // Unknown is not empty: what we have of it we keep.
@@ -147,6 +147,10 @@ impl Group {
         share: Vec<MessageQueue>,
         others: bool,
     ) {
+        if !self.wants(topic) {
+            // It was given back while the members were asked.
+            return;
+        }
         let share: BTreeSet<MessageQueue> = share.into_iter().collect();
         let lost: Vec<MessageQueue> = self
             .by_name
@@ -379,5 +383,6 @@ impl Group {
             committed,
         };
         cx.notice(&self.name, kind);
+        self.ended(cx, &queue.name);
     }
 }

@@ -31,6 +31,7 @@ impl Group {
         self.phase = GroupPhase::Draining;
         self.rebalance.stop(cx);
         cx.timers.cancel(self.timer(GroupTimer::Flow));
+        self.forget_filters(cx);
         for key in self.queues.keys() {
             let Some(queue) = self.queues.get_mut(key) else {
                 continue;

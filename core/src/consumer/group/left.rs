@@ -53,6 +53,11 @@ impl LeftQueues {
         self.0.remove(queue)
     }
 
+    /// Nobody here will read the topic again, as far as is known.
+    pub(super) fn forget(&mut self, topic: &Topic) {
+        self.0.retain(|queue, _| &queue.topic != topic);
+    }
+
     /// The route of a topic names these queues now, in order.
     pub(super) fn routed(&mut self, topic: &Topic, queues: &[MessageQueue], now: Instant) {
         let of_topic = self.0.iter_mut().filter(|(queue, _)| &queue.topic == topic);

@@ -8,17 +8,19 @@ mod acquiring;
 mod allocation;
 mod assignment;
 mod broadcasting;
+mod changing;
 mod deadlines;
 mod delivery;
 pub(crate) mod dispatch;
 mod dissent;
+mod filters;
 mod flow;
 mod leaving;
 mod left;
 mod locks;
 mod moved;
-mod orderly;
 mod operator;
+mod orderly;
 mod pulling;
 pub(crate) mod queue;
 pub(crate) mod rebalance;
@@ -55,6 +57,7 @@ use dispatch::Dispatch;
 use dispatch::send_back::SendBacks;
 use dispatch::strays::Strays;
 use dissent::Dissent;
+use filters::Filters;
 use flow::Flow;
 use left::LeftQueues;
 use locks::Locks;
@@ -77,6 +80,14 @@ pub(crate) struct Group {
     offset_timeout: Duration,
     retry_topic: Topic,
     subscriptions: BTreeMap<Topic, Subscribed>,
+    /// Filters that a broker is asked about before they are used.
+    filters: Filters,
+    /// Topics that were given back, of which brokers are being told; the revision without them, once there is one.
+    departed: BTreeMap<Topic, Option<u64>>,
+    /// Versions up to this one were those of topics that have been given back.
+    retired: WallTime,
+    /// Whether brokers may hear of the group: one of them has approved of every filter that it began with.
+    begun: bool,
     /// The revision of our subscriptions that a broker must know before it is pulled from.
     revision: u64,
     /// The first revision that names us: a broker that knows an older one does not know the group.
@@ -151,6 +162,10 @@ impl Group {
             offset_timeout: client.offset_timeout,
             retry_topic: retry.clone(),
             subscriptions: BTreeMap::new(),
+            filters: Filters::default(),
+            departed: BTreeMap::new(),
+            retired: WallTime::default(),
+            begun: false,
             revision: u64::MAX,
             introduced: u64::MAX,
             phase: GroupPhase::Running,
@@ -184,9 +199,10 @@ impl Group {
             config,
         };
         let config = Arc::clone(&group.config);
-        for (topic, expression) in &config.subscriptions {
-            let subscription =
-                Subscription::tagged(topic.clone(), expression).expect("`check` has parsed every expression");
+        for (topic, filter) in &config.subscriptions {
+            let subscription = filter
+                .subscription(topic.clone())
+                .expect("`check` has parsed every expression");
             group.subscribe(cx, subscription);
         }
         if !group.broadcasts() {
@@ -204,10 +220,10 @@ impl Group {
         &self.name
     }
 
-    /// Whether the brokers have been told good-bye: a heartbeat that names the group after that would
-    /// make it a member again, for as long as the connection lives.
-    pub(crate) const fn has_left(&self) -> bool {
-        matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped)
+    /// Whether heartbeats name the group. Not before its filters have been looked at; and not when the brokers have
+    /// been told good-bye, for that would make it a member again, for as long as the connection lives.
+    pub(crate) const fn may_be_named(&self) -> bool {
+        self.begun && !matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped)
     }
 
     /// A broker says that the members have changed.
@@ -219,7 +235,11 @@ impl Group {
 
     /// The route of a topic of ours has changed.
     pub(crate) fn on_route(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, topic: &Topic) {
-        if self.phase != GroupPhase::Running || !self.subscriptions.contains_key(topic) {
+        if self.phase != GroupPhase::Running {
+            return;
+        }
+        self.ask_about_filters(cx, peers);
+        if !self.subscriptions.contains_key(topic) {
             return;
         }
         self.note_missing(cx, peers, topic);
@@ -271,6 +291,9 @@ impl Group {
                 .wanted(cx, Why::Learned, self.config.notify_debounce);
         }
         self.wake_waiting(cx, peers, |queue| &queue.name.broker == broker);
+        if self.is_changing() {
+            self.settle_changes(cx, peers);
+        }
     }
 
     /// Another replica of a broker is read from now, and asked for the members.
@@ -317,6 +340,7 @@ impl Group {
             GroupTimer::SendBack(back) => self.on_send_back_timer(cx, peers, back),
             GroupTimer::Save => self.on_save_timer(cx),
             GroupTimer::Stalls => self.on_stalls_timer(cx),
+            GroupTimer::Filters => self.ask_about_filters(cx, peers),
             GroupTimer::Phase => self.on_phase_timer(cx),
             GroupTimer::Strays => self.on_strays_timer(cx),
             GroupTimer::Locks => self.on_locks_timer(cx, peers),
@@ -369,7 +393,7 @@ impl Group {
             return;
         }
         let routed = |topic: &Topic| *topic == self.retry_topic || peers.routes.queues(topic).is_some();
-        if !self.topics().all(routed) || self.queues.iter().any(|(_, queue)| queue.is_acquiring()) {
+        if !self.wanted_topics().all(routed) || self.queues.iter().any(|(_, queue)| queue.is_acquiring()) {
             return;
         }
         self.ready_told = true;

@@ -9,7 +9,7 @@
 
 use crate::consumer::cx::{Cx, QuestionBody};
 use crate::consumer::peers::Peers;
-use crate::ids::{QueueKey, QueueOffset};
+use crate::ids::{MessageQueue, QueueKey, QueueOffset};
 use crate::notice::OffsetTrouble;
 use crate::status::HoldReason;
 use crate::wire::request::offsets::{Boundary, MaxOffsetRequest, MinOffsetRequest, SearchOffsetRequest};
@@ -133,16 +133,28 @@ impl Group {
             missing: false,
             back_at: None,
         };
+        let key = self.begin_anew(cx, key, name, left);
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.moved = Some(moved);
+        }
+        Some(key)
+    }
+
+    /// Ends an ownership at once and begins another one of the same queue. In order its handlers come first.
+    pub(super) fn begin_anew(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        name: MessageQueue,
+        left: Left,
+    ) -> QueueKey {
         let before = self.still_running(key);
         self.withdraw(cx, key);
         self.bury(cx, key);
         self.left.leave(name.clone(), left);
         let key = self.insert_queue(cx, name);
         self.follow(key, before);
-        if let Some(queue) = self.queues.get_mut(key) {
-            queue.moved = Some(moved);
-        }
-        Some(key)
+        key
     }
 
     pub(super) fn find_start(&mut self, cx: &mut Cx<'_>, key: QueueKey, find: Find) {

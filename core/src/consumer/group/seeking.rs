@@ -87,9 +87,6 @@ impl Group {
             missing: false,
             back_at: None,
         };
-        self.withdraw(cx, key);
-        self.bury(cx, key);
-        self.left.leave(name.clone(), left);
-        self.insert_queue(cx, name.clone())
+        self.begin_anew(cx, key, name.clone(), left)
     }
 }

@@ -27,6 +27,7 @@ impl Group {
             permits: self.dispatch.permits(),
             past_deadline: self.queues.iter().map(past).sum::<u32>() + strays,
             buffer_bytes: self.buffer_bytes,
+            subscriptions: self.subscription_status(),
             finished: self.finished,
             retried: self.retries,
             dropped: self.dropped,

@@ -11,9 +11,19 @@ use crate::time::WallTime;
 use crate::wire::request::heartbeat::{
     ConsumeFrom, ConsumeType, ConsumerData, MessageModel, SubscriptionData,
 };
-use crate::wire::subscription::Subscription;
+use crate::wire::subscription::{ExpressionType, Subscription};
 
 use super::Group;
+
+/// What is under way with the subscription to a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    None,
+    /// In force as soon as brokers know this revision; it has none before they are being told.
+    Telling(Option<u64>),
+    /// Its queues are being given back.
+    Leaving,
+}
 
 /// One topic of the group.
 #[derive(Clone, Debug)]
@@ -23,36 +33,52 @@ pub(super) struct Subscribed {
     pub(super) version: WallTime,
     /// Whether a share of its queues has been ours.
     shared: bool,
+    pub(super) change: Change,
 }
 
 impl Group {
-    /// A later subscription to the same topic replaces the earlier one: silently widening it, or
-    /// silently dropping half of it, would be worse than saying so.
+    /// What the group begins with. A later subscription to the same topic replaces the earlier one: silently
+    /// widening it, or silently dropping half of it, would be worse than saying so.
     pub(super) fn subscribe(&mut self, cx: &mut Cx<'_>, subscription: Subscription) {
         let topic = subscription.topic.clone();
-        let subscribed = Subscribed {
-            subscription,
-            version: cx.wall,
-            shared: false,
-        };
-        if let Some(old) = self.subscriptions.insert(topic.clone(), subscribed)
-            && old.subscription != self.subscriptions[&topic].subscription
-        {
+        let told = self.subscriptions.remove(&topic).map(|old| old.subscription);
+        let old = self.filters.forget(&topic).or(told);
+        if old.is_some_and(|old| old != subscription) {
+            let topic = topic.clone();
             cx.notice(&self.name, NoticeKind::SubscriptionReplaced { topic });
+        }
+        if subscription.kind == ExpressionType::Tag {
+            self.subscriptions
+                .insert(topic, Subscribed::new(subscription, cx.wall, Change::None));
+        } else {
+            self.filters.look_into(subscription, true);
         }
     }
 
     /// The topics whose routes the group needs.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &Topic> {
-        self.subscriptions.keys()
+        self.subscriptions.keys().chain(self.filters.topics())
+    }
+
+    /// The topics whose queues the group shares.
+    pub(super) fn wanted_topics(&self) -> impl Iterator<Item = &Topic> {
+        let wanted = |(_, of): &(&Topic, &Subscribed)| of.change != Change::Leaving;
+        self.subscriptions.iter().filter(wanted).map(|(topic, _)| topic)
+    }
+
+    pub(super) fn wants(&self, topic: &Topic) -> bool {
+        self.subscriptions
+            .get(topic)
+            .is_some_and(|of| of.change != Change::Leaving)
     }
 
     /// Every broker will hear of our subscriptions at this revision; a pull waits until its broker has.
-    pub(crate) const fn set_revision(&mut self, revision: u64) {
+    pub(crate) fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
         if self.introduced > revision {
             self.introduced = revision;
         }
+        self.changes_are_told_by(revision);
     }
 
     /// The group's part of a heartbeat.
@@ -87,6 +113,15 @@ impl Group {
 }
 
 impl Subscribed {
+    pub(super) const fn new(subscription: Subscription, version: WallTime, change: Change) -> Self {
+        Self {
+            subscription,
+            version,
+            shared: false,
+            change,
+        }
+    }
+
     /// A share is taken; true for the first one.
     pub(super) const fn first_share(&mut self) -> bool {
         !mem::replace(&mut self.shared, true)

@@ -30,8 +30,8 @@ use crate::wire::request::locks::{LockAnswer, LockRequest, QueueLocks, UnlockReq
 
 use super::Group;
 use super::queue::Queue;
-use lock::{Change, Errand};
 pub(super) use lock::LEASE;
+use lock::{Change, Errand};
 pub(super) use table::Locks;
 
 /// How long a broker may take to lock or unlock.

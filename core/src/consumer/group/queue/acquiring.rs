@@ -26,7 +26,7 @@ use super::{Queue, Stage, Tenure};
 /// How far the search for the start has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acquire {
-    /// A timer is armed, or the broker's readiness is awaited.
+    /// A timer is armed, or the broker's readiness is awaited, or the end of an earlier ownership of ours.
     Waiting(HoldReason),
     /// Asked the master, or else a slave: what that one says is checked with the master before anything is
     /// committed, and that it has nothing is not believed.
@@ -44,6 +44,18 @@ impl Queue {
             cx.now,
         );
         cx.timers.set(self.timer(QueueTimer::Acquire), cx.now + delay);
+    }
+
+    /// An earlier ownership of ours is still being given back: what it commits last is where this one begins.
+    pub(crate) fn wait_for_former_self(&mut self, now: Instant) {
+        self.enter(Stage::Acquiring(Acquire::Waiting(HoldReason::GivingBack)), now);
+    }
+
+    pub(crate) const fn waits_for_former_self(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Acquiring(Acquire::Waiting(HoldReason::GivingBack))
+        )
     }
 
     /// Asks for the stored offset, or waits until its broker can be asked.

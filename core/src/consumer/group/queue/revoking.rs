@@ -153,16 +153,17 @@ impl Queue {
         }
     }
 
+    /// Whether it is being given back.
+    pub(crate) const fn is_revoking(&self) -> bool {
+        matches!(self.stage, Stage::Revoking(..))
+    }
+
     /// Whether handlers of a queue that is given back may still finish with effect.
     pub(crate) const fn is_in_grace(&self) -> bool {
         matches!(
             self.stage,
             Stage::Revoking(_, Revoke::Grace { .. } | Revoke::InOrder { .. })
         )
-    }
-
-    pub(crate) const fn is_revoking(&self) -> bool {
-        matches!(self.stage, Stage::Revoking(..))
     }
 
     /// Whether nothing is awaited any more.
