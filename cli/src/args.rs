@@ -116,6 +116,10 @@ pub(crate) struct ConsumeArgs {
     /// The consumer group to join; needed
     #[arg(short, long)]
     pub(crate) group: Option<String>,
+    /// Take the messages whose properties meet an SQL92 condition, such as "amount > 100 AND TAGS = 'paid'";
+    /// it holds for all topics, in place of tags. Brokers need enablePropertyFilter=true
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) sql: Option<String>,
     /// Where to start when the group has no offset yet: earliest, latest, a time (RFC 3339, Unix
     /// milliseconds, yyyyMMddHHmmss) or a span before now such as -2h [default: latest]
     #[arg(long, value_name = "earliest|latest|TIME|-2h", allow_hyphen_values = true)]
@@ -448,8 +452,8 @@ impl FromStr for AddressPair {
 pub(crate) struct TopicArg {
     /// The topic.
     pub(crate) topic: String,
-    /// Tags separated by `||`, or `*` for every message.
-    pub(crate) expression: String,
+    /// Tags separated by `||`; absent for every message.
+    pub(crate) expression: Option<String>,
 }
 
 impl FromStr for TopicArg {
@@ -460,14 +464,14 @@ impl FromStr for TopicArg {
         match text.split_once(':') {
             None => Ok(Self {
                 topic: text.into(),
-                expression: "*".into(),
+                expression: None,
             }),
             Some((_, "")) => Err(format!(
                 "{text:?} has no expression behind its colon; leave the colon out for every message"
             )),
             Some((topic, expression)) => Ok(Self {
                 topic: topic.into(),
-                expression: expression.into(),
+                expression: Some(expression.into()),
             }),
         }
     }
@@ -584,8 +588,9 @@ mod tests {
     #[test]
     fn the_first_colon_ends_the_topic() {
         let topic = |text: &str| text.parse::<TopicArg>().map(|arg| (arg.topic, arg.expression));
-        assert_eq!(topic("orders"), Ok(("orders".into(), "*".into())));
-        assert_eq!(topic("orders:a:b || c"), Ok(("orders".into(), "a:b || c".into())));
+        assert_eq!(topic("orders"), Ok(("orders".into(), None)));
+        let tags = Some("a:b || c".to_owned());
+        assert_eq!(topic("orders:a:b || c"), Ok(("orders".into(), tags)));
         assert!(topic("orders:").is_err());
     }
 

@@ -12,7 +12,7 @@ use rocketmq_consumer_core::status::QueueState;
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::request::heartbeat::{HeartbeatRequest, SubscriptionData};
 use rocketmq_consumer_core::wire::request::members::MemberList;
-use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
+use rocketmq_consumer_core::wire::request::offsets::{CommitOffsetRequest, QueryOffsetRequest};
 use rocketmq_consumer_core::wire::request::operator::RunningInfoRequest;
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::running_info::ConsumerRunningInfo;
@@ -252,6 +252,41 @@ fn rb_10_a_changed_share_is_told_to_every_broker_before_its_first_pull() {
     let pull = bench.sent(PULL);
     let request: PullRequest = pull.last().expect("it was sent").request();
     assert!(request.sub_version.as_unix_millis() > old);
+}
+
+#[test]
+fn rb_13_queues_added_to_a_topic_are_owned_and_begin_with_their_stored_offsets() {
+    let mut bench = member(&[("a", 4)], &["c1"]);
+    bench.settle();
+    let owned = |bench: &Bench| -> Vec<i32> {
+        let queues = bench.status().groups.remove(0).queues.into_iter();
+        let of_t = queues.filter(|status| status.queue.topic.as_str() == "T");
+        let mut ids: Vec<i32> = of_t.map(|status| status.queue.id.0).collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(owned(&bench), [0, 1, 2, 3]);
+    bench.set_queues("T", &[("a", 8)]);
+    bench.store("T", 5, 77);
+    let (asked, pulled) = (bench.sent(QUERY).len(), bench.sent(PULL).len());
+    bench.idle(secs(31));
+    assert_eq!(owned(&bench), [0, 1, 2, 3, 4, 5, 6, 7]);
+    let asked: Vec<i32> = bench.sent(QUERY)[asked..]
+        .iter()
+        .map(|asked| asked.request::<QueryOffsetRequest>().queue.queue.0)
+        .collect();
+    assert_eq!(asked, [4, 5, 6, 7], "those that were ours stay as they are");
+    let pulls: Vec<PullRequest> = bench.sent(PULL)[pulled..]
+        .iter()
+        .map(|pull| pull.request())
+        .collect();
+    for (id, from) in [(4, 0), (5, 77), (6, 0), (7, 0)] {
+        let first = pulls
+            .iter()
+            .find(|pull| pull.queue.0 == id)
+            .expect("it is pulled");
+        assert_eq!(first.offset.0, from, "queue {id}");
+    }
 }
 
 #[test]

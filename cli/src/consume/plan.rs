@@ -1,12 +1,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rocketmq_consumer_core::config::{ConfigError, GroupConfig, check_group_name};
+use rocketmq_consumer_core::config::{ConfigError, FilterExpression, GroupConfig, check_group_name};
 use rocketmq_consumer_core::ids::{ClientId, PeerAddr, Topic};
 use rocketmq_consumer_core::rate::Rate;
 
 use super::exec::Exec;
-use crate::args::ConsumeArgs;
+use crate::args::{ConsumeArgs, TopicArg};
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
@@ -72,7 +72,10 @@ impl Plan {
         check_group_name(&group).map_err(refuse)?;
         let mut config = GroupConfig::new(group.into());
         for topic in &args.topics {
-            config.subscribe(Topic::from(topic.topic.as_str()), topic.expression.as_str());
+            config.subscribe(
+                Topic::from(topic.topic.as_str()),
+                filter(topic, args.sql.as_deref())?,
+            );
         }
         let from = args.from.or(file.from).unwrap_or_default();
         config.set_start_at(from.start_at(now_unix_ms));
@@ -151,6 +154,18 @@ impl Plan {
     /// The topics that were asked for.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &Topic> {
         self.group.subscriptions().iter().map(|(topic, _)| topic)
+    }
+}
+
+/// What is wanted of a topic.
+fn filter(topic: &TopicArg, sql: Option<&str>) -> Result<FilterExpression, Failure> {
+    match (topic.expression.as_deref(), sql) {
+        (Some(_), Some(_)) => Err(Failure::usage(format_args!(
+            "--sql: topic {} has tags already; a topic has either tags or a condition",
+            topic.topic
+        ))),
+        (None, Some(condition)) => Ok(FilterExpression::sql92(condition)),
+        (tags, None) => Ok(tags.unwrap_or("*").into()),
     }
 }
 
@@ -280,6 +295,16 @@ mod tests {
     }
 
     #[test]
+    fn a_condition_holds_for_every_topic() {
+        let plan = plan(&["T", "U", "-g", "G", "--sql", "a > 3"]).unwrap();
+        let condition = FilterExpression::sql92("a > 3");
+        assert_eq!(
+            plan.group.subscriptions(),
+            [("T".into(), condition.clone()), ("U".into(), condition)]
+        );
+    }
+
+    #[test]
     fn what_the_file_says_counts_unless_a_flag_says_otherwise() {
         let text = "[consume]\ngroup = \"G\"\nillegal-offset = \"hold\"\nstalled-after = 5\n\
                     rate = 7\ntopic-count-max = 8\ntopic-bytes-max = 9\n";
@@ -315,7 +340,15 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_a_usage_error_that_names_the_flag() {
-        let table: [(&[&str], &str); 9] = [
+        let table: [(&[&str], &str); 11] = [
+            (
+                &["T", "U:a", "-g", "G", "--sql", "a > 3"],
+                "--sql: topic U has tags",
+            ),
+            (
+                &["T", "-g", "G", "--sql", " "],
+                "TOPIC: topic T: the SQL condition is blank",
+            ),
             (&["T"], "-g GROUP"),
             (&["T", "-g", "G", "--exec", " "], "--exec: "),
             (&["T", "-g", "a b"], "-g: "),

@@ -23,6 +23,7 @@ use super::sink::Sink;
 use super::stop::Stop;
 use super::summary::Summary;
 use super::watch::{Watch, connect_verdict};
+use super::words;
 use crate::args::ConsumeArgs;
 use crate::clock::Clock;
 use crate::exit::{Exit, Failure};
@@ -215,6 +216,9 @@ impl Session {
                 return Some(Stop::NotPermitted(format!(
                     "{by} does not permit {request}: {remark}"
                 )));
+            }
+            NoticeKind::FilterRefused { by, code, remark, .. } => {
+                return Some(Stop::FilterRefused(words::filter_refused(by, *code, remark)));
             }
             _ => {}
         }

@@ -24,6 +24,8 @@ pub(crate) enum Stop {
     UnknownTopic(String),
     /// A broker refused: its words.
     NotPermitted(String),
+    /// A broker does not take the condition: its words.
+    FilterRefused(String),
     /// The client has ended by itself.
     Lost,
 }
@@ -46,6 +48,7 @@ impl Stop {
             Self::CannotConnect(message) => (Exit::CannotConnect, Some(message)),
             Self::UnknownTopic(message) => (Exit::Failed, Some(message)),
             Self::NotPermitted(message) => (Exit::NotPermitted, Some(message)),
+            Self::FilterRefused(message) => (Exit::Usage, Some(message)),
             Self::Lost => (Exit::Failed, Some("the client has ended unexpectedly".into())),
             Self::Count | Self::End | Self::Idle(_) | Self::Signal(Signal::Terminate) if !drained => {
                 (Exit::Failed, unfinished())
@@ -78,6 +81,7 @@ mod tests {
             (Stop::CannotConnect("x".into()), 0, true, Exit::CannotConnect),
             (Stop::UnknownTopic("x".into()), 0, true, Exit::Failed),
             (Stop::NotPermitted("x".into()), 0, true, Exit::NotPermitted),
+            (Stop::FilterRefused("x".into()), 0, true, Exit::Usage),
             (Stop::Lost, 0, true, Exit::Failed),
         ];
         for (stop, missing, drained, want) in table {

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use rocketmq_consumer_core::event::NetCause;
-use rocketmq_consumer_core::ids::{PeerAddr, Topic};
+use rocketmq_consumer_core::ids::{BrokerName, PeerAddr, Topic};
 use rocketmq_consumer_core::notice::{LockLoss, Notice, NoticeKind, OffsetTrouble, RetryPath, StallReason};
 use rocketmq_consumer_core::status::{HoldReason, LinkTrouble};
 use rocketmq_consumer_core::time::Instant;
+use rocketmq_consumer_core::wire::code::ResponseCode;
 
 use crate::talk::Level;
 
@@ -123,6 +124,15 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr], at: Instant) -> (Level, St
             L::Warn,
             format!("topic {topic} is named several times; the last expression counts"),
         ),
+        K::SubscriptionChanged { topic, filter } => (
+            L::Info,
+            match filter {
+                Some(filter) => format!("topic {topic} is consumed by {filter} from now on"),
+                None => format!("topic {topic} is not consumed any more"),
+            },
+        ),
+        // It ends the run, and is the last line then.
+        K::FilterRefused { by, code, remark, .. } => (L::Debug, filter_refused(by, *code, remark)),
         K::Undecodable {
             queue,
             offset,
@@ -336,6 +346,19 @@ fn kind(kind: &NoticeKind, name_servers: &[PeerAddr], at: Instant) -> (Level, St
         // One of a later core: better shown raw than not at all.
         other => (L::Warn, format!("{other:?}")),
     }
+}
+
+/// A broker does not take the condition.
+pub(crate) fn filter_refused(by: &BrokerName, code: i32, remark: &str) -> String {
+    let hint = if code == ResponseCode::SYSTEM_ERROR.0 {
+        "; it has to run with enablePropertyFilter=true"
+    } else {
+        ""
+    };
+    format!(
+        "--sql: {by} refuses the condition with code {code}: {}{hint}",
+        remark.trim()
+    )
 }
 
 /// Why a queue stands still, in words, at this time.
