@@ -248,18 +248,10 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
         };
         let (group, topic) = (changing.name().clone(), change.topic.clone());
         let event = match change.filter.clone() {
-            Some(filter) => AppEvent::Subscribe {
-                group,
-                topic: topic.clone(),
-                filter,
-            },
-            None => AppEvent::Unsubscribe {
-                group,
-                topic: topic.clone(),
-            },
+            Some(filter) => AppEvent::Subscribe { group, topic, filter },
+            None => AppEvent::Unsubscribe { group, topic },
         };
         changing.changes.ask(change);
-        changing.wishes_anew(&topic);
         self.brain.handle(now, event);
         self.act();
         if let Some(changing) = self.groups.by_ticket(who) {
@@ -471,7 +463,9 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
 fn follow(group: &mut Group, kind: &NoticeKind) {
     match kind {
         NoticeKind::Ready => group.set_ready(),
-        NoticeKind::SubscriptionChanged { topic, filter } => group.changes.in_force(topic, filter.as_ref()),
+        NoticeKind::SubscriptionChanged { topic, filter } => {
+            group.subscription_changed(topic, filter.as_ref())
+        }
         NoticeKind::FilterRefused {
             topic,
             filter,

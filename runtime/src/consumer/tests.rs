@@ -370,3 +370,154 @@ async fn settings_of_the_flow_arrive_and_the_last_rate_of_a_topic_wins() {
         (&Some(100), &Some(200))
     );
 }
+
+/// A notice about the group `billing`.
+fn told(kind: NoticeKind) -> Action {
+    let notice = Notice {
+        at: Instant::ZERO,
+        group: Some("billing".into()),
+        repeated: 0,
+        kind,
+    };
+    AppAction::Notice(Box::new(notice)).into()
+}
+
+/// A machine that starts groups, and answers their wishes about topics: those about `bad` are refused by a broker,
+/// those about `never` by the machine, those about `later` not at all.
+fn obliging(id: &str, is_ready: bool) -> (Client<TestRuntime>, Script) {
+    let script = Script::default();
+    script.on_event(move |event| match event {
+        Event::App(AppEvent::StartGroup(config)) => {
+            let started = AppAction::GroupStarted {
+                group: config.group().clone(),
+                key: consume_id(1).group,
+            };
+            let first = if is_ready {
+                told(NoticeKind::Ready)
+            } else {
+                told(refused_filter("a >"))
+            };
+            vec![started.into(), first]
+        }
+        Event::App(AppEvent::Subscribe { topic, filter, .. }) => match topic.as_str() {
+            "bad" => vec![told(refused_filter(filter.text()))],
+            "never" => vec![
+                AppAction::Refused(Box::new(Refusal {
+                    group: Some("billing".into()),
+                    wish: "subscribe",
+                    why: RefusalReason::GroupLeaving,
+                }))
+                .into(),
+            ],
+            "later" => vec![],
+            _ => vec![told(NoticeKind::SubscriptionChanged {
+                topic: topic.clone(),
+                filter: Some(filter.clone()),
+            })],
+        },
+        Event::App(AppEvent::Unsubscribe { topic, .. }) => vec![told(NoticeKind::SubscriptionChanged {
+            topic: topic.clone(),
+            filter: None,
+        })],
+        Event::App(AppEvent::Shutdown { .. }) => vec![AppAction::Closed.into()],
+        _ => Vec::<Action>::new(),
+    });
+    let client = Client::carry(TestRuntime::default(), id.into(), script.clone(), None, 1 << 20);
+    (client, script)
+}
+
+fn refused_filter(condition: &str) -> NoticeKind {
+    NoticeKind::FilterRefused {
+        topic: "bad".into(),
+        filter: FilterExpression::sql92(condition),
+        by: "broker-a".into(),
+        code: 23,
+        remark: "Parse error".into(),
+    }
+}
+
+#[tokio::test]
+async fn wishes_about_topics_are_answered_each_with_its_own_answer() {
+    let (client, script) = obliging("wishes", true);
+    let consumer = builder(&client).start(|_: Message| async {}).await.unwrap();
+    let leaving = SubscribeError::Refused(RefusalReason::GroupLeaving);
+    let (one, two, three, four, five) = tokio::join!(
+        consumer.subscribe("never", "a"),
+        consumer.subscribe("orders", ""),
+        consumer.subscribe_sql("bad", "a >"),
+        consumer.unsubscribe("orders"),
+        consumer.subscribe("orders", "b"),
+    );
+    assert_eq!((one, two, four, five), (Err(leaving), Ok(()), Ok(()), Ok(())));
+    let Err(SubscribeError::FilterRefused(refusal)) = three else {
+        panic!("{three:?}");
+    };
+    let words = "broker broker-a does not take the filter \"a >\" of topic bad (code 23): Parse error";
+    assert_eq!(refusal.to_string(), words);
+    assert_eq!(consumer.ready().await, Ok(()), "it was ready before");
+    while let Some(event) = script.try_event() {
+        if let Event::App(AppEvent::Subscribe { topic, filter, .. }) = event
+            && topic.as_str() == "orders"
+        {
+            assert_eq!(filter, "*".into(), "nothing is everything");
+            break;
+        }
+    }
+    client.shutdown(Duration::ZERO).await;
+    assert_eq!(
+        consumer.subscribe("orders", "c").await,
+        Err(SubscribeError::Closed)
+    );
+}
+
+#[tokio::test]
+async fn a_wish_that_is_not_answered_ends_with_a_later_one_or_the_consumer() {
+    let (client, _script) = obliging("waiting", true);
+    let consumer = builder(&client).start(|_: Message| async {}).await.unwrap();
+    let (earlier, ()) = tokio::join!(consumer.subscribe("later", "a"), async {
+        tokio::task::yield_now().await;
+        let pending = consumer.subscribe("later", "b");
+        assert_eq!(
+            tokio::time::timeout(Duration::from_millis(20), pending)
+                .await
+                .ok(),
+            None
+        );
+    });
+    assert_eq!(earlier, Err(SubscribeError::Superseded));
+    let (last, ()) = tokio::join!(consumer.subscribe("later", "c"), async {
+        tokio::task::yield_now().await;
+        client.shutdown(Duration::ZERO).await;
+    });
+    assert_eq!(last, Err(SubscribeError::Closed));
+}
+
+#[tokio::test]
+async fn a_group_that_is_refused_is_not_ready_until_something_else_is_wished() {
+    let (client, script) = obliging("refused", false);
+    let consumer = builder(&client).start(|_: Message| async {}).await.unwrap();
+    for _ in 0..2 {
+        let Err(ReadyError::FilterRefused(refusal)) = consumer.ready().await else {
+            panic!("it is refused");
+        };
+        assert_eq!((refusal.code, refusal.by.as_str()), (23, "broker-a"));
+    }
+    let pending = consumer.subscribe_sql("bad", "a > 3").await;
+    assert!(
+        matches!(pending, Err(SubscribeError::FilterRefused(_))),
+        "{pending:?}"
+    );
+    let Err(ReadyError::FilterRefused(refusal)) = consumer.ready().await else {
+        panic!("it is refused again");
+    };
+    assert_eq!(refusal.filter.text(), "a > 3", "the newest");
+    assert_eq!(consumer.unsubscribe("bad").await, Ok(()));
+    let waits = tokio::time::timeout(Duration::from_millis(20), consumer.ready()).await;
+    assert!(
+        waits.is_err(),
+        "nothing is refused any more, and it is not ready yet"
+    );
+    script.act([told(NoticeKind::Ready)]);
+    consumer.set_concurrency(7);
+    assert_eq!(consumer.ready().await, Ok(()));
+}

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use futures_channel::oneshot;
 use rocketmq_consumer_core::action::ShutdownReport;
-use rocketmq_consumer_core::config::GroupConfig;
+use rocketmq_consumer_core::config::{FilterExpression, GroupConfig};
 use rocketmq_consumer_core::ids::{ConsumerGroup, GroupKey, Topic};
 
 use crate::allocate::Strategy;
@@ -85,9 +85,13 @@ impl Group {
         }
     }
 
-    /// A broker does not take a filter: whoever wished for it is told, or whoever waits for the group to join.
+    /// A broker does not take a filter: whoever wished for it is told, and whoever waits for the group to join if
+    /// it does not because of that.
     pub(crate) fn filter_refused(&mut self, refusal: FilterRefusal) {
-        if self.changes.filter_refused(&refusal) || self.ready {
+        let was_wished = self.changes.filter_refused(&refusal);
+        let former = self.refusal.as_ref().map(|former| &former.topic);
+        // In place of a filter that was good the former one stays.
+        if self.ready || (was_wished && former != Some(&refusal.topic)) {
             return;
         }
         for reply in self.awaiting_ready.drain(..) {
@@ -96,9 +100,10 @@ impl Group {
         self.refusal = Some(refusal);
     }
 
-    /// Another wish about the topic may let the group join.
-    pub(crate) fn wishes_anew(&mut self, topic: &Topic) {
+    /// A change of a subscription is in force.
+    pub(crate) fn subscription_changed(&mut self, topic: &Topic, filter: Option<&FilterExpression>) {
         self.refusal.take_if(|refusal| &refusal.topic == topic);
+        self.changes.in_force(topic, filter);
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
+use rocketmq_consumer_core::config::FilterExpression;
 use rocketmq_consumer_core::event::{
     AppEvent, Event, FlowScope, NetCause, NetEvent, Report, RunRange, SeekTo, StoreEvent, Verdict,
 };
@@ -24,6 +25,7 @@ use super::operator::{
 };
 use super::replies::reply;
 use super::shelf::Shelf;
+use super::subscriptions::expression;
 use crate::world::Asked;
 
 /// An event, and how long after the one before it it happens.
@@ -326,7 +328,16 @@ fn flow(u: &mut Unstructured<'_>) -> Result<AppEvent> {
 /// A wish that cannot be met, or one that may.
 fn wish(u: &mut Unstructured<'_>) -> Result<AppEvent> {
     let group = || "g".into();
-    Ok(match u.int_in_range(0..=5_u8)? {
+    Ok(match u.int_in_range(0..=6_u8)? {
+        6 => AppEvent::Subscribe {
+            group: group(),
+            topic: pick(u, &["T", "U", "%RETRY%G", "no topic"])?.into(),
+            filter: match u.int_in_range(0..=3_u8)? {
+                0 => FilterExpression::sql92("a > 3"),
+                1 => FilterExpression::sql92(""),
+                _ => expression(u)?.into(),
+            },
+        },
         // Nobody asked.
         5 => AppEvent::Allocated {
             id: AllocateId {
@@ -345,7 +356,7 @@ fn wish(u: &mut Unstructured<'_>) -> Result<AppEvent> {
         0 => flow(u)?,
         1 => AppEvent::Unsubscribe {
             group: group(),
-            topic: "T".into(),
+            topic: pick(u, &["T", "U"])?.into(),
         },
         2 => AppEvent::Concurrency {
             group: group(),

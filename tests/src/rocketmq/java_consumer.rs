@@ -77,6 +77,11 @@ impl JavaConsumerBuilder {
         self.flag("subscribe", format!("{topic}={expression}"))
     }
 
+    /// Subscribes to a topic with an SQL92 condition over properties.
+    pub fn subscribe_sql(self, topic: &str, condition: &str) -> Self {
+        self.flag("sql", format!("{topic}={condition}"))
+    }
+
     /// First part of the client id; an address of this machine by default.
     pub fn client_ip(self, ip: &str) -> Self {
         self.flag("client-ip", ip)

@@ -620,6 +620,7 @@ pub(in crate::sim) fn status(world: &World) -> Status {
         group: world.group.clone(),
         phase: GroupPhase::Running,
         members: Vec::new(),
+        subscriptions: Vec::new(),
         queues: vec![queue],
         permits: (20, 0),
         past_deadline: 0,

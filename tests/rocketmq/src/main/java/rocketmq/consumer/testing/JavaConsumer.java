@@ -6,6 +6,7 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
@@ -37,7 +38,7 @@ public final class JavaConsumer {
     public static void main(String[] args) throws Exception {
         Flags flags = new Flags(args,
             Set.of("name-server", "group", "subscribe", "client-ip", "instance", "model", "from", "batch",
-                "threads", "expect", "fail-first", "route-refresh-ms", "strategy"),
+                "threads", "expect", "fail-first", "route-refresh-ms", "strategy", "sql"),
             Set.of("quiet", "orderly"));
         JavaConsumer peer = new JavaConsumer(
             flags.has("quiet"), flags.number("expect", Long.MAX_VALUE), flags.number("fail-first", 0));
@@ -76,6 +77,10 @@ public final class JavaConsumer {
             consumer.subscribe(
                 split < 0 ? subscription : subscription.substring(0, split),
                 split < 0 ? "*" : subscription.substring(split + 1));
+        }
+        for (String subscription : flags.all("sql")) {
+            String[] parts = subscription.split("=", 2);
+            consumer.subscribe(parts[0], MessageSelector.bySql(parts[1]));
         }
         if (flags.has("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
