@@ -518,6 +518,25 @@ fn another_condition_lets_a_group_join_that_was_refused() {
     assert_eq!(bench.outstanding(PULL).len(), 2);
     bench.idle(secs(61));
     assert_eq!(bench.sent(CHECK).len(), 1, "the old one is forgotten");
+
+    let mut bench = conditional();
+    let check = bench.expect_request(CHECK);
+    bench.refuse(&check, ResponseCode::SUBSCRIPTION_PARSE_FAILED, WORDS);
+    let better = FilterExpression::sql92("a > 4");
+    bench.tell(subscribe("T", better.clone()));
+    // What else is wished meanwhile does not keep it out.
+    bench.set_queues("U", &[("a", 1)]);
+    bench.tell(subscribe("U", FilterExpression::sql92("b >")));
+    let (check, other) = (bench.expect_request(CHECK), bench.expect_request(CHECK));
+    bench.refuse(&other, ResponseCode::SUBSCRIPTION_PARSE_FAILED, WORDS);
+    assert_eq!((bench.sent(BEAT).len(), state_of(&bench, "U")), (0, vec![]));
+    bench.answer(&check, &Done);
+    assert_eq!(
+        in_force(&bench),
+        [("T".into(), Some(better))],
+        "whoever wished for it is told"
+    );
+    assert_eq!(bench.outstanding(PULL).len(), 2);
 }
 
 #[test]

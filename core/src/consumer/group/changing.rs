@@ -54,6 +54,7 @@ impl Group {
         if self.filters.of(topic) == Some(&subscription) {
             return Ok(());
         }
+        let is_first = self.filters.is_first(topic);
         if self.filters.forget(topic).is_none()
             && !self.wants(topic)
             && self.own_topics() >= SUBSCRIPTIONS_MAX
@@ -71,7 +72,7 @@ impl Group {
         } else if subscription.kind == ExpressionType::Tag {
             self.put_in_force(cx, peers, subscription);
         } else {
-            self.filters.look_into(subscription, !self.begun);
+            self.filters.look_into(subscription, is_first, true);
             self.ask_about_filters(cx, peers);
         }
         self.begin_if_approved(cx);

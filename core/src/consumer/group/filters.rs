@@ -4,8 +4,8 @@
 //!              route known             approved
 //!  Waiting ──────────────────► Asked ───────────► in force, see [`changing`](super::changing)
 //!     ▲                          │ refused
-//!     │ no answer: another one   ├── the group began with it ──► Refused ─ after 30 s ─► Waiting
-//!     └── after a second ────────┘   in place of another one ──► forgotten; the former one stays
+//!     │ no answer: another one   ├── of the start, or in its place ──► Refused ─ after 30 s ─► Waiting
+//!     └── after a second ────────┴── of a group that has joined ──► forgotten; the former one stays
 //! ```
 //!
 //! A broker that hears of a bad filter in a heartbeat says nothing, drops the good one of the other members and has
@@ -50,8 +50,10 @@ pub(super) struct Filters {
 #[derive(Clone, Debug)]
 struct Pending {
     subscription: Subscription,
-    /// Whether the group began with it and does not join without.
+    /// Whether the group does not join without it.
     is_first: bool,
+    /// Whether it was wished for after the start: whoever did is told when it is in force.
+    is_wish: bool,
     state: State,
     /// Which of the topic's brokers is asked next.
     turn: usize,
@@ -108,11 +110,12 @@ fn judge(answer: &Result<(), CallError>) -> Judgement<'_> {
 
 impl Filters {
     /// A filter is to be looked into; it takes the place of another one for its topic.
-    pub(super) fn look_into(&mut self, subscription: Subscription, is_first: bool) {
+    pub(super) fn look_into(&mut self, subscription: Subscription, is_first: bool, is_wish: bool) {
         let topic = subscription.topic.clone();
         let pending = Pending {
             subscription,
             is_first,
+            is_wish,
             state: State::Waiting,
             turn: 0,
             told: false,
@@ -131,6 +134,11 @@ impl Filters {
 
     pub(super) fn of(&self, topic: &Topic) -> Option<&Subscription> {
         Some(&self.pending.get(topic)?.subscription)
+    }
+
+    /// Whether the group does not join without the filter of this topic.
+    pub(super) fn is_first(&self, topic: &Topic) -> bool {
+        self.pending.get(topic).is_some_and(|pending| pending.is_first)
     }
 
     fn has_first(&self) -> bool {
@@ -271,9 +279,9 @@ impl Group {
         };
         match judge(&answer) {
             Judgement::Approved => {
-                let is_first = pending.is_first;
+                let is_wish = pending.is_wish;
                 if let Some(subscription) = self.filters.forget(topic) {
-                    self.approved(cx, peers, subscription, is_first);
+                    self.approved(cx, peers, subscription, is_wish);
                 }
             }
             Judgement::Refused { code, remark } => self.filter_refused(cx, topic, broker, code, remark),
@@ -288,16 +296,15 @@ impl Group {
         self.arm_filters_timer(cx);
     }
 
-    fn approved(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, subscription: Subscription, is_first: bool) {
-        if is_first {
-            let topic = subscription.topic.clone();
-            let version = self.next_version(cx, &topic);
-            self.subscriptions
-                .insert(topic, Subscribed::new(subscription, version, Change::None));
-            self.begin_if_approved(cx);
-        } else {
+    fn approved(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, subscription: Subscription, is_wish: bool) {
+        if is_wish {
             self.put_in_force(cx, peers, subscription);
+        } else {
+            let begun_with = Subscribed::new(subscription, cx.wall, Change::None);
+            let topic = begun_with.subscription.topic.clone();
+            self.subscriptions.insert(topic, begun_with);
         }
+        self.begin_if_approved(cx);
     }
 
     fn filter_refused(&mut self, cx: &mut Cx<'_>, topic: &Topic, by: BrokerName, code: i32, remark: &str) {
@@ -389,12 +396,12 @@ mod tests {
         let sql = |text: &str| Subscription::sql92("T".into(), text).expect("a condition");
         let brokers = ["a".into(), "b".into()];
         let mut filters = Filters::default();
-        filters.look_into(sql("a > 1"), false);
+        filters.look_into(sql("a > 1"), false, true);
         assert_eq!(filters.ask(&topic, &[]), None, "nobody is there");
         assert_eq!(filters.due(Instant::ZERO), [topic.clone()]);
         assert_eq!(filters.ask(&topic, &brokers), Some((1, "a".into())));
         assert!(filters.due(Instant::ZERO).is_empty());
-        filters.look_into(sql("a > 2"), false);
+        filters.look_into(sql("a > 2"), false, true);
         assert!(
             filters.answered(&topic, 1).is_none(),
             "it was about another filter"

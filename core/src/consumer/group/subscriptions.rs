@@ -51,7 +51,7 @@ impl Group {
             self.subscriptions
                 .insert(topic, Subscribed::new(subscription, cx.wall, Change::None));
         } else {
-            self.filters.look_into(subscription, true);
+            self.filters.look_into(subscription, true, false);
         }
     }
 
