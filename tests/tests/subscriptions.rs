@@ -52,9 +52,11 @@ fn last_told(bench: &Bench, topic: &str) -> Option<SubscriptionData> {
 /// The changes that are in force, in the order they were told.
 fn in_force(bench: &Bench) -> Vec<(Topic, Option<FilterExpression>)> {
     let kinds = bench.notices().iter().map(|notice| notice.kind.clone());
-    let changed = kinds.filter_map(|kind| match kind {
-        NoticeKind::SubscriptionChanged { topic, filter } => Some((topic, filter)),
-        _ => None,
+    let changed = kinds.filter_map(|kind| {
+        let NoticeKind::SubscriptionChanged { topic, filter } = kind else {
+            return None;
+        };
+        Some((topic, filter))
     });
     changed.collect()
 }
@@ -68,9 +70,11 @@ fn state_of(bench: &Bench, topic: &str) -> Vec<SubscriptionState> {
 
 fn refused(bench: &Bench) -> Vec<(&'static str, RefusalReason)> {
     let told = bench.told().iter();
-    let refused = told.filter_map(|action| match action {
-        AppAction::Refused(refusal) => Some((refusal.wish, refusal.why.clone())),
-        _ => None,
+    let refused = told.filter_map(|action| {
+        let AppAction::Refused(refusal) = action else {
+            return None;
+        };
+        Some((refusal.wish, refusal.why.clone()))
     });
     refused.collect()
 }
