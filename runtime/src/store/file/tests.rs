@@ -60,7 +60,7 @@ fn pairs(files: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_first_run_finds_nothing_and_leaves_nothing_but_a_lock() {
+fn of_15_a_first_run_finds_nothing_and_leaves_nothing_but_a_lock() {
     let folder = Folder::new();
     let mut open = folder.store().open(&key()).unwrap();
     assert_eq!(open.load().unwrap(), Found::default());
