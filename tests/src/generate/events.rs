@@ -6,7 +6,7 @@ use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use rocketmq_consumer_core::config::FilterExpression;
 use rocketmq_consumer_core::event::{
-    AppEvent, Event, FlowScope, NetCause, NetEvent, Report, RunRange, SeekTo, StoreEvent, Verdict,
+    AppEvent, Event, FlowScope, Found, NetCause, NetEvent, Report, RunRange, SeekTo, StoreEvent, Verdict,
 };
 use rocketmq_consumer_core::ids::{
     AllocateId, ConnId, ConsumeId, GroupKey, MessageQueue, QueueId, QueueOffset, StoreKey, StoreKind,
@@ -252,18 +252,31 @@ fn nonsense(u: &mut Unstructured<'_>, view: &View<'_>) -> Result<Event> {
             }
             .into()
         }
-        8 => Event::Store(StoreEvent::Saved {
-            key: Box::new(StoreKey {
-                group: "g".into(),
-                instance: "i".into(),
-                kind: StoreKind::Offsets,
-            }),
-            seq: u.arbitrary()?,
-            error: None,
-        }),
+        8 => store_answer(u)?.into(),
         9 => AppEvent::Clock(WallTime::from_unix_millis(u.arbitrary()?)).into(),
         10 => wish(u)?.into(),
         _ => Event::Wakeup,
+    })
+}
+
+/// What a store answers that nobody has asked, or not in this life.
+fn store_answer(u: &mut Unstructured<'_>) -> Result<StoreEvent> {
+    let key = Box::new(StoreKey {
+        group: "g".into(),
+        instance: "i".into(),
+        kind: StoreKind::Offsets,
+    });
+    let seq = u.int_in_range(0..=3)?;
+    if u.arbitrary()? {
+        let error = None;
+        return Ok(StoreEvent::Saved { key, seq, error });
+    }
+    let main = Some(Bytes::copy_from_slice(u.arbitrary::<&[u8]>()?));
+    Ok(StoreEvent::Loaded {
+        key,
+        seq,
+        place: "somewhere".into(),
+        found: Box::new(Ok(Found { main, backup: None })),
     })
 }
 
