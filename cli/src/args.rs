@@ -4,6 +4,18 @@
 //! through [`Settings`](crate::settings::Settings), which knows the order flag, environment, file,
 //! default.
 
+mod allocate;
+mod broker;
+mod decode;
+mod dlq;
+mod doctor;
+mod groups;
+mod lag;
+mod offset;
+mod produce;
+mod simulate;
+mod topics;
+
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,12 +26,20 @@ use clap_complete::Shell;
 use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::config::{DamagedStore, IllegalOffsetPolicy, MessageModel};
 use rocketmq_consumer_core::ids::{PeerAddr, PeerAddrError};
-use rocketmq_consumer_testing::sim::trouble::Troubles;
 
-use crate::allocate::BrokerQueues;
-use crate::broker::{ListenAddr, TopicQueues};
+pub(crate) use self::allocate::AllocateArgs;
+use self::allocate::{STRATEGY, STRATEGY_HELP};
+pub(crate) use self::broker::BrokerArgs;
+pub(crate) use self::decode::{DecodeArgs, DecodeInput};
+pub(crate) use self::dlq::{DlqCommand, DlqLsArgs, DlqPeekArgs, DlqRequeueArgs, RequeueTo};
+pub(crate) use self::doctor::DoctorArgs;
+pub(crate) use self::groups::GroupsArgs;
+pub(crate) use self::lag::LagArgs;
+pub(crate) use self::offset::{OffsetCommand, OffsetResetArgs};
+pub(crate) use self::produce::{PerSecond, ProduceArgs, ProduceOutput};
+pub(crate) use self::simulate::SimulateArgs;
+pub(crate) use self::topics::{TopicsArgs, TopicsCommand, TopicsCreateArgs};
 use crate::output::Output;
-use crate::produce::KeyFormat;
 use crate::talk::LogFormat;
 use crate::time_arg::{self, From};
 
@@ -87,6 +107,18 @@ pub(crate) enum Command {
     Produce(Box<ProduceArgs>),
     /// Show how far a group is behind, queue by queue
     Lag(LagArgs),
+    /// Show the consumer groups, or the members of one
+    Groups(GroupsArgs),
+    /// Show the topics, or the queues of one; make one
+    Topics(TopicsArgs),
+    /// Change where a group continues
+    #[command(subcommand)]
+    Offset(OffsetCommand),
+    /// Look at dead letters and send them again
+    #[command(subcommand)]
+    Dlq(DlqCommand),
+    /// Look for what is wrong with a group, and say what to do about it
+    Doctor(DoctorArgs),
     /// Show what raw bytes say, one JSON object a line
     #[command(subcommand)]
     Decode(DecodeArgs),
@@ -191,88 +223,6 @@ pub(crate) struct ConsumeArgs {
     pub(crate) events: bool,
 }
 
-/// Flags of `produce`.
-#[derive(Debug, Args)]
-pub(crate) struct ProduceArgs {
-    /// The topic. One that nobody knows is made by the first message, where brokers allow it
-    pub(crate) topic: String,
-    /// Read from a file; - is standard input, the default
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "count")]
-    pub(crate) file: Option<PathBuf>,
-    /// Send N messages of our own instead; their bodies begin with their number from 0 and a colon
-    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) count: Option<u64>,
-    /// Pad the bodies of --count to so many bytes
-    #[arg(long, value_name = "BYTES", requires = "count", value_parser = body_size)]
-    pub(crate) size: Option<usize>,
-    /// The tag of every message
-    #[arg(long, value_name = "TAG")]
-    pub(crate) tag: Option<String>,
-    /// The key of every message; %n in it stands for the message's number, %% for a percent sign
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<KeyFormat>,
-    /// A property of every message; may be given several times
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) property: Vec<Property>,
-    /// Send to the queue of this number only, one message after the other
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..), conflicts_with = "by_key", allow_negative_numbers = true)]
-    pub(crate) queue: Option<i32>,
-    /// Send messages with the same key to the same queue, one after the other
-    #[arg(long, requires = "key")]
-    pub(crate) by_key: bool,
-    /// Have messages delivered later: 1 is the broker's shortest delay
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
-    pub(crate) delay_level: Option<u8>,
-    /// Send at most so many messages a second
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) rate: Option<PerSecond>,
-    /// What is written: json is a line for each stored message and a summary, none the summary, text
-    /// neither
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: ProduceOutput,
-}
-
-/// What `produce` writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProduceOutput {
-    /// Talk for people.
-    Text,
-    /// A line for each message, and the summary.
-    Json,
-    /// The summary.
-    None,
-}
-
-impl ProduceOutput {
-    /// Whether the summary is printed for programs.
-    pub(crate) const fn has_summary(self) -> bool {
-        match self {
-            Self::Json | Self::None => true,
-            Self::Text => false,
-        }
-    }
-}
-
-/// Flags of `lag`.
-#[derive(Debug, Args)]
-pub(crate) struct LagArgs {
-    /// The consumer group
-    #[arg(short, long)]
-    pub(crate) group: String,
-    /// Only this topic; may be given several times [default: all the group subscribes to or has consumed]
-    #[arg(short, long, value_name = "TOPIC")]
-    pub(crate) topic: Vec<String>,
-    /// How the queues are written
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: TableOutput,
-    /// Look again every two seconds
-    #[arg(long)]
-    pub(crate) watch: bool,
-    /// End with exit code 3 when more than N messages are waiting in all
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) fail_above: Option<u64>,
-}
-
 /// How answers with several columns are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableOutput {
@@ -280,129 +230,6 @@ pub(crate) enum TableOutput {
     Table,
     /// One JSON object a line.
     Json,
-}
-
-/// What `decode` can read.
-#[derive(Debug, Subcommand)]
-pub(crate) enum DecodeArgs {
-    /// Frames of the remoting protocol, as on a connection
-    Frame(DecodeInput),
-    /// Stored messages, the body of a pull answer
-    Messages(DecodeInput),
-}
-
-/// Where `decode` reads.
-#[derive(Debug, Args)]
-pub(crate) struct DecodeInput {
-    /// The file to read; standard input if absent or -
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) file: Option<PathBuf>,
-    /// The input is hex text; white space does not count
-    #[arg(long)]
-    pub(crate) hex: bool,
-}
-
-/// What stands for a strategy.
-const STRATEGY: &str = "avg|circle|hash|…";
-
-/// What `--help` says of strategies.
-const STRATEGY_HELP: &str = "\
-How the group shares its queues; all members must use the same, Java members too
-
-  avg                       neighbouring queues, shares differ by one at most (the default of consumers)
-  circle                    queues in turn
-  hash, hash:20             consistent hashing with 10 or so many virtual nodes
-  room:r1,r2                only queues of brokers named room@broker, of these rooms
-  config:broker-a:0,T/broker-b:3
-                            exactly these queues of every topic, or of topic T; the retry topic is shared as by avg
-  near:RULE/STRATEGY        queues of the own room first, those of deserted rooms by all; STRATEGY (avg) is one of
-                            the above. RULE tells rooms of brokers and client ids: entries NAME=ROOM or START*=ROOM,
-                            before=C (the text before the first C), else=ROOM, or else=* (the whole text), separated
-                            by commas; near alone is near:before=-,else=*
-
-The names of Java are taken as well, such as AVG_BY_CIRCLE or AllocateMessageQueueConsistentHash";
-
-/// Flags of `allocate`.
-#[derive(Debug, Args)]
-pub(crate) struct AllocateArgs {
-    /// How queues are shared
-    #[arg(long, value_name = STRATEGY, long_help = STRATEGY_HELP, required_unless_present = "input")]
-    pub(crate) strategy: Option<AllocateStrategy>,
-    /// The member whose share is asked for
-    #[arg(long, value_name = "ID", required_unless_present = "input")]
-    pub(crate) client: Option<String>,
-    /// All members of the group, in any order
-    #[arg(
-        long,
-        value_name = "ID,ID…",
-        value_delimiter = ',',
-        required_unless_present = "input"
-    )]
-    pub(crate) members: Vec<String>,
-    /// The brokers of the topic, each with its number of queues
-    #[arg(
-        long,
-        value_name = "BROKER:N,…",
-        value_delimiter = ',',
-        required_unless_present = "input"
-    )]
-    pub(crate) queues: Vec<BrokerQueues>,
-    /// The topic
-    #[arg(long)]
-    pub(crate) topic: Option<String>,
-    /// The group
-    #[arg(long)]
-    pub(crate) group: Option<String>,
-    /// Tell for each queue why it is this member's, who else is there, and what belongs to nobody
-    #[arg(long)]
-    pub(crate) explain: bool,
-    /// Answer each line of a JSONL file, with its lists as they stand there; - is standard input
-    #[arg(
-        id = "input",
-        long = "in",
-        value_name = "FILE.jsonl",
-        value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["strategy", "client", "members", "queues", "topic", "group", "explain"]
-    )]
-    pub(crate) input: Option<PathBuf>,
-}
-
-/// Flags of `broker`.
-#[derive(Debug, Args)]
-pub(crate) struct BrokerArgs {
-    /// Where a broker listens; given several times, there are several
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:10911")]
-    pub(crate) listen: Vec<ListenAddr>,
-    /// Where the name server listens
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9876")]
-    pub(crate) name_server_listen: ListenAddr,
-    /// A topic that exists from the start, with 4 queues on each broker or so many; others are made by
-    /// their first message. May be given several times
-    #[arg(long, value_name = "TOPIC[:QUEUES]")]
-    pub(crate) topic: Vec<TopicQueues>,
-}
-
-/// Flags of `simulate`.
-#[derive(Debug, Args)]
-pub(crate) struct SimulateArgs {
-    /// The seed of the world; its trace hash is printed: 16 hex digits, the same each time. With -v its
-    /// whole story is told
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
-    pub(crate) seed: u64,
-    /// Run N seeds from S on, on all cores, and print how their worlds are distributed
-    #[arg(long, value_name = "N", value_parser = seed_count, allow_negative_numbers = true)]
-    pub(crate) seeds: Option<NonZeroU64>,
-    /// The kinds of faults that may be drawn: disconnect, cut, weather (network); stall, crash, leave
-    /// (members); broker-crash, name-server, slaves (broker); lost-answers, late-answers, refusals
-    /// (answers); notifications, queues, permissions, joining, routes, clock, handlers, java, twins, subscriptions; all; none
-    #[arg(long, value_name = "NAME,NAME…", default_value = "all")]
-    pub(crate) faults: Troubles,
-    /// How the distribution is written [default: table]
-    #[arg(short, long, value_name = "FORMAT", requires = "seeds")]
-    pub(crate) output: Option<TableOutput>,
-    /// Draw the world's course into a page that needs nothing else: lives, owners, faults, lag
-    #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath, conflicts_with = "seeds")]
-    pub(crate) report: Option<PathBuf>,
 }
 
 /// A list of name servers.
@@ -475,62 +302,6 @@ impl FromStr for TopicArg {
             }),
         }
     }
-}
-
-/// A property of a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Property {
-    /// Its name.
-    pub(crate) name: String,
-    /// Its value.
-    pub(crate) value: String,
-}
-
-impl FromStr for Property {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok(Self {
-                name: name.into(),
-                value: value.into(),
-            }),
-            Some(_) | None => Err("write NAME=VALUE, neither of them empty".into()),
-        }
-    }
-}
-
-/// A rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct PerSecond(pub(crate) f64);
-
-impl FromStr for PerSecond {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        let rate = text.parse().ok();
-        rate.filter(|rate: &f64| rate.is_finite() && *rate > 0.0)
-            .map(Self)
-            .ok_or("give a number of messages above 0")
-    }
-}
-
-/// A body that fits into a frame.
-fn body_size(text: &str) -> Result<usize, String> {
-    const MOST: usize = 16 << 20;
-    text.parse()
-        .ok()
-        .filter(|size| *size <= MOST)
-        .ok_or_else(|| format!("give a number of bytes up to {MOST}"))
-}
-
-/// The reports of so many worlds are kept in memory.
-fn seed_count(text: &str) -> Result<NonZeroU64, String> {
-    const MOST: u64 = 1_000_000;
-    text.parse()
-        .ok()
-        .filter(|seeds: &NonZeroU64| seeds.get() <= MOST)
-        .ok_or_else(|| format!("give a number of seeds from 1 to {MOST}"))
 }
 
 pub(crate) fn illegal_offset(text: &str) -> Result<IllegalOffsetPolicy, String> {

@@ -156,8 +156,39 @@ impl Cluster {
         failure(addr, error)
     }
 
+    /// The same for a request of this kind: not every broker knows every request.
+    pub(crate) async fn failure_of<Q: Request>(&self, addr: &PeerAddr, error: &CallError) -> Failure {
+        if is_refused_with(error, ResponseCode::REQUEST_CODE_NOT_SUPPORTED) {
+            return Failure::failed(format_args!(
+                "{addr} does not answer request {}: it is older than the request, or no broker of Java's",
+                Q::CODE
+            ));
+        }
+        self.failure(addr, error).await
+    }
+
+    /// Asks one server something the command cannot do without.
+    ///
+    /// # Errors
+    /// How the command ends without the answer.
+    pub(crate) async fn demand<Q: Request>(
+        &self,
+        addr: &PeerAddr,
+        request: &Q,
+    ) -> Result<Q::Answer, Failure> {
+        match self.ask(addr, request).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.failure_of::<Q>(addr, &error).await),
+        }
+    }
+
+    /// The name servers.
+    pub(crate) fn name_servers(&self) -> &[PeerAddr] {
+        &self.name_servers
+    }
+
     /// What is wrong with the link to a server, in words.
-    async fn trouble(&self, addr: &PeerAddr) -> String {
+    pub(crate) async fn trouble(&self, addr: &PeerAddr) -> String {
         let status = self.client.status().await.ok();
         let link = status
             .iter()

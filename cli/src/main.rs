@@ -4,6 +4,7 @@
 //! error. The exit codes are those of [`exit::Exit`].
 #![forbid(unsafe_code)]
 
+mod admin;
 mod allocate;
 mod args;
 mod broker;
@@ -13,9 +14,13 @@ mod config_file;
 mod consume;
 mod decode;
 mod demo;
+mod dlq;
+mod doctor;
 mod exit;
+mod groups;
 mod lag;
 mod manual;
+mod offset;
 mod output;
 mod produce;
 mod settings;
@@ -25,6 +30,7 @@ mod talk;
 #[cfg(test)]
 mod testing;
 mod time_arg;
+mod topics;
 
 use std::process::ExitCode;
 
@@ -66,6 +72,11 @@ fn run(cli: &Cli, settings: Settings, clock: Clock, talk: Talk) -> Result<Exit, 
         Command::Consume(args) => consume::run(args, settings, clock, talk),
         Command::Produce(args) => produce::run(args, settings, clock, talk),
         Command::Lag(args) => lag::run(args, settings, clock, talk),
+        Command::Groups(args) => groups::run(args, settings, talk),
+        Command::Topics(args) => topics::run(args, settings, talk),
+        Command::Offset(args) => offset::run(args, settings, clock, talk),
+        Command::Dlq(args) => dlq::run(args, settings, clock, talk),
+        Command::Doctor(args) => doctor::run(args, settings, clock, talk),
         Command::Decode(args) => decode::run(args, talk),
         Command::Allocate(args) => allocate::run(args, talk),
         Command::Broker(args) => broker::run(args, talk),

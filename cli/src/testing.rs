@@ -23,7 +23,15 @@ pub(crate) fn message(queue_offset: i64) -> Message {
 
 /// The same, sent back so often before.
 pub(crate) fn message_of(queue_offset: i64, reconsume_times: i32) -> Message {
-    let frame = Bytes::from(record(queue_offset, reconsume_times));
+    framed(Bytes::from(record(queue_offset, reconsume_times)))
+}
+
+/// The same with other properties.
+pub(crate) fn message_with(queue_offset: i64, properties: &[u8]) -> Message {
+    framed(Bytes::from(record_with(queue_offset, 0, properties)))
+}
+
+fn framed(frame: Bytes) -> Message {
     let entries = Scanner::new(&frame)
         .map(|scanned| match scanned {
             Scanned::Message(entry) => entry,
@@ -36,7 +44,14 @@ pub(crate) fn message_of(queue_offset: i64, reconsume_times: i32) -> Message {
 
 /// The bytes of one record.
 pub(crate) fn record(queue_offset: i64, reconsume_times: i32) -> Vec<u8> {
-    let properties = b"KEYS\x01k1 k2\x02TAGS\x01paid\x02";
+    record_with(
+        queue_offset,
+        reconsume_times,
+        b"KEYS\x01k1 k2\x02TAGS\x01paid\x02",
+    )
+}
+
+fn record_with(queue_offset: i64, reconsume_times: i32, properties: &[u8]) -> Vec<u8> {
     let mut out = vec![0; 4];
     out.extend(MAGIC_V1.to_be_bytes());
     out.extend(0x3610_a686_u32.to_be_bytes());

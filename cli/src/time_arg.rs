@@ -30,14 +30,15 @@ impl From {
             Self::Earliest => StartAt::Earliest,
             Self::Latest => StartAt::Latest,
             Self::At(ms) => StartAt::Time(WallTime::from_unix_millis(ms)),
-            Self::Ago(ago) => {
-                let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
-                // A broker knows no time before 1970.
-                let ms = now_unix_ms.saturating_sub(ago).max(0);
-                StartAt::Time(WallTime::from_unix_millis(ms))
-            }
+            Self::Ago(ago) => StartAt::Time(before(now_unix_ms, ago)),
         }
     }
+}
+
+/// A time so long before now. A broker knows none before 1970.
+pub(crate) fn before(now_unix_ms: i64, ago: Duration) -> WallTime {
+    let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
+    WallTime::from_unix_millis(now_unix_ms.saturating_sub(ago).max(0))
 }
 
 impl FromStr for From {

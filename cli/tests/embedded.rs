@@ -1,62 +1,17 @@
 //! `broker` and what talks to it: a whole round without Java.
 #![cfg(unix)]
 
+#[path = "support/embedded_broker.rs"]
+mod embedded_broker;
 mod support;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process};
-use support::{Ran, rocketcat, run, run_with};
-
-/// A broker of our own, at ports that were free. Dropped, it is killed.
-struct Broker {
-    child: Child,
-    name_server: String,
-}
-
-impl Broker {
-    fn start(more: &[&str]) -> Self {
-        let base = [
-            "broker",
-            "--listen=127.0.0.1:0",
-            "--name-server-listen=127.0.0.1:0",
-        ];
-        let mut child = rocketcat([&base, more].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
-        let stdout = child.stdout.as_mut().expect("it was asked for");
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
-        let name_server = line
-            .trim_end()
-            .strip_prefix("NAMESRV_ADDR=")
-            .expect("its address")
-            .to_owned();
-        Self { child, name_server }
-    }
-
-    fn run(&self, args: &[&str], input: &[u8]) -> Ran {
-        run_with([args, &["-n", &self.name_server]].concat(), input)
-    }
-
-    fn end(mut self, signal: Signal) -> Option<i32> {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        kill_process(pid.expect("a process number"), signal).expect("it lives");
-        self.child.wait().expect("it ends").code()
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use embedded_broker::Broker;
+use rustix::process::Signal;
+use support::{rocketcat, run};
 
 #[test]
 fn what_is_produced_is_consumed_and_no_longer_waits() {
@@ -120,7 +75,7 @@ fn an_address_that_is_taken_is_named() {
         "broker",
         "--listen=127.0.0.1:0",
         "--name-server-listen",
-        &broker.name_server,
+        broker.name_server(),
     ]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert!(ran.stderr.contains("cannot listen"), "{}", ran.stderr);
@@ -158,7 +113,7 @@ fn a_reader_of_receipts_that_goes_away_stops_no_message() {
         "-o",
         "json",
         "-n",
-        &broker.name_server,
+        broker.name_server(),
     ];
     let mut producer = rocketcat(args)
         .stdout(Stdio::piped())

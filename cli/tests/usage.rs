@@ -25,9 +25,7 @@ fn nothing_to_do_shows_help_and_is_a_usage_error() {
 
 #[test]
 fn verbs_and_flags_that_do_not_work_yet_are_not_there() {
-    for verb in [
-        "groups", "topics", "offset", "dlq", "doctor", "record", "replay", "top",
-    ] {
+    for verb in ["record", "replay", "top"] {
         assert!(refused(&[verb]).contains("unrecognized subcommand"), "{verb}");
     }
     for flag in [
@@ -43,7 +41,7 @@ fn verbs_and_flags_that_do_not_work_yet_are_not_there() {
     }
     let help = run(["--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
-    for word in ["dlq", "tls", "secret"] {
+    for word in ["replay", "tls", "secret"] {
         assert!(!help.stdout.contains(word), "{word}");
     }
 }
@@ -104,6 +102,70 @@ fn what_cannot_be_produced_is_refused_before_anything_is_contacted() {
     let ran = run(["produce", "T", "-n", "127.0.0.1:1", "--file", "/no/such/file"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("cannot read /no/such/file"), "{}", ran.stderr);
+}
+
+#[test]
+fn operators_commands_are_refused_with_advice_before_anything_is_contacted() {
+    let server = ["-n", "127.0.0.1:1"];
+    let reset = ["offset", "reset", "-g", "G", "-t", "T"];
+    let table: [(&[&str], &str); 16] = [
+        (&["groups", "-g", "a b"], "-g: the group \"a b\" contains ' '"),
+        (&["groups", "-g", "G", "--all"], "cannot be used with"),
+        (&["topics", "a b"], "TOPIC: the topic \"a b\" contains ' '"),
+        (&["topics", "create", "T"], "--queues"),
+        (&["topics", "create", "T", "--queues", "0"], "--queues"),
+        (
+            &["topics", "create", "T", "--queues", "4", "--perm", "x"],
+            "use rw, r or w",
+        ),
+        (
+            &["topics", "create", "T", "--queues", "4", "--update"],
+            "add --yes to replace settings",
+        ),
+        (
+            &[&reset[..], &["--to", "soon"]].concat(),
+            "an offset is a number of up to 12 digits",
+        ),
+        (&reset, "--to"),
+        (
+            &[&reset[..], &["--to", "latest"]].concat(),
+            "add --yes to reset offsets, or --dry-run",
+        ),
+        (
+            &[&reset[..], &["--to", "1", "--queue", "a"]].concat(),
+            "write BROKER:ID",
+        ),
+        (
+            &["dlq", "requeue", "-g", "G"],
+            "add --yes to send dead letters again, or --dry-run",
+        ),
+        (&["dlq", "requeue", "-g", "G", "--from", "3", "--yes"], "--queue"),
+        (
+            &["dlq", "peek", "-g", "G", "-o", "none"],
+            "use text, json or a format",
+        ),
+        (&["doctor"], "--group"),
+        (&["lag", "-g", "G", "--watch", "0"], "give 0.1 seconds or more"),
+    ];
+    for (args, advice) in table {
+        let error = refused(&[args, &server].concat());
+        assert!(error.contains(advice), "{args:?}: {error}");
+    }
+    for args in [
+        &["groups"][..],
+        &["topics"],
+        &["dlq", "ls", "-g", "G"],
+        &["doctor", "-g", "G"],
+    ] {
+        assert!(refused(args).contains("no name server is known"), "{args:?}");
+        let ran = run([args, &server, &["--connect-timeout", "0.3"]].concat());
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(4), ""),
+            "{args:?}: {}",
+            ran.stderr
+        );
+    }
 }
 
 #[test]
@@ -220,6 +282,11 @@ fn packages_get_completions_and_a_manual() {
         "rocketcat-consume",
         "rocketcat-produce",
         "rocketcat-lag",
+        "rocketcat-groups",
+        "rocketcat-topics-create",
+        "rocketcat-offset-reset",
+        "rocketcat-dlq-requeue",
+        "rocketcat-doctor",
         "rocketcat-broker",
         "rocketcat-simulate",
         "rocketcat-decode-frame",

@@ -9,13 +9,13 @@ mod row;
 mod survey;
 
 use std::io::{self, IsTerminal as _};
-use std::time::Duration;
 
 use rocketmq_consumer_core::config::{check_group_name, check_topic_name};
 use rocketmq_consumer_core::ids::{ConsumerGroup, Topic};
 
-use self::row::{Row, table};
-use self::survey::Survey;
+pub(crate) use self::row::Row;
+use self::row::table;
+pub(crate) use self::survey::Survey;
 use crate::args::{LagArgs, TableOutput};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -24,9 +24,6 @@ use crate::output::Lines;
 use crate::settings::Settings;
 use crate::signals;
 use crate::talk::{Level, Talk};
-
-/// How often `--watch` looks.
-const WATCH: Duration = Duration::from_secs(2);
 
 /// Puts the cursor of a terminal into the first place of an empty screen.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
@@ -81,11 +78,11 @@ async fn look(args: &LagArgs, cluster: &Cluster, clock: Clock, talk: Talk) -> Re
             }) if !is_first => talk.say(Level::Warn, why),
             Err(failure) => return Err(failure),
         }
-        if !args.watch {
+        let Some(pause) = args.watch else {
             return Ok(Exit::Done);
-        }
+        };
         is_first = false;
-        tokio::time::sleep(WATCH).await;
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -96,7 +93,7 @@ fn write(args: &LagArgs, rows: &[Row], now: i64, is_first: bool) -> Result<(), F
             .iter()
             .try_for_each(|row| lines.json(&row.line(&args.group, now)))?,
         TableOutput::Table => {
-            if args.watch && io::stdout().is_terminal() {
+            if args.watch.is_some() && io::stdout().is_terminal() {
                 lines.text(CLEAR)?;
             } else if !is_first {
                 lines.text("\n")?;

@@ -3,18 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, PeerAddr, Topic};
-use rocketmq_consumer_core::wire::code::ResponseCode;
 use rocketmq_consumer_core::wire::request::cluster::ClusterInfoRequest;
 use rocketmq_consumer_core::wire::request::heartbeat::MessageModel;
 use rocketmq_consumer_core::wire::request::offsets::{MinOffsetRequest, QueryOffsetRequest, QueueRef};
 use rocketmq_consumer_core::wire::request::route::BrokerData;
-use rocketmq_consumer_core::wire::request::stats::{
-    ConnectionsRequest, ConsumeStatsRequest, ConsumerConnections, QueueProgress,
-};
+use rocketmq_consumer_core::wire::request::stats::{ConsumeStatsRequest, ConsumerConnections, QueueProgress};
 
 use super::owners;
 use super::row::Row;
-use crate::cluster::{Cluster, is_refused_with, master};
+use crate::admin::connections;
+use crate::cluster::{Cluster, master};
 use crate::exit::{Exit, Failure};
 use crate::talk::{Level, Talk};
 
@@ -60,6 +58,20 @@ impl<'a> Survey<'a> {
     /// # Errors
     /// Somebody does not answer, a topic or the group is unknown, or the group stores no offsets at brokers.
     pub(crate) async fn take(&self) -> Result<Vec<Row>, Failure> {
+        let (members, mut rows) = self.progress_of_all().await?;
+        owners::fill_in(self.cluster, self.group, &members, &mut rows).await;
+        Ok(rows)
+    }
+
+    /// The same without asking the members whose the queues are.
+    ///
+    /// # Errors
+    /// As [`Survey::take`].
+    pub(crate) async fn take_without_owners(&self) -> Result<Vec<Row>, Failure> {
+        Ok(self.progress_of_all().await?.1)
+    }
+
+    async fn progress_of_all(&self) -> Result<(BTreeMap<PeerAddr, ConsumerConnections>, Vec<Row>), Failure> {
         let mut members = BTreeMap::new();
         let mut rows = Vec::new();
         for broker in self.brokers().await? {
@@ -85,8 +97,7 @@ impl<'a> Survey<'a> {
             )));
         }
         rows.sort_by(|a, b| a.queue.cmp(&b.queue));
-        owners::fill_in(self.cluster, self.group, &members, &mut rows).await;
-        Ok(rows)
+        Ok((members, rows))
     }
 
     /// The members and queues of the group at one broker.
@@ -135,21 +146,15 @@ impl<'a> Survey<'a> {
     }
 
     async fn members(&self, addr: &PeerAddr) -> Result<Members, Failure> {
-        let request = ConnectionsRequest {
-            group: self.group.clone(),
-        };
-        let members = match self.cluster.ask(addr, &request).await {
-            Ok(members) => members,
-            Err(error) if is_refused_with(&error, ResponseCode::CONSUMER_NOT_ONLINE) => return Ok(None),
-            Err(error) => return Err(self.cluster.failure(addr, &error).await),
-        };
-        if members.message_model == Some(MessageModel::Broadcasting) {
+        let members = connections(self.cluster, addr, self.group).await?;
+        let model = members.as_ref().and_then(|members| members.message_model);
+        if model == Some(MessageModel::Broadcasting) {
             return Err(Failure::failed(format_args!(
                 "group {} is broadcasting: each member keeps offsets of its own, no broker knows them",
                 self.group
             )));
         }
-        Ok(Some(members))
+        Ok(members)
     }
 
     /// The queues one broker shows.
@@ -199,10 +204,7 @@ impl<'a> Survey<'a> {
         addr: &PeerAddr,
         request: ConsumeStatsRequest,
     ) -> Result<BTreeMap<MessageQueue, QueueProgress>, Failure> {
-        match self.cluster.ask(addr, &request).await {
-            Ok(stats) => Ok(stats.queues),
-            Err(error) => Err(self.cluster.failure(addr, &error).await),
-        }
+        Ok(self.cluster.demand(addr, &request).await?.queues)
     }
 
     /// A row of the answer. It shows 0 for what was never committed, so 0 is asked about again.

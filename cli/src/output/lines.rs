@@ -33,7 +33,15 @@ impl Lines {
     /// # Errors
     /// Standard output cannot be written.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
-        let written = self.out.write_all(text.as_bytes());
+        self.bytes(text.as_bytes())
+    }
+
+    /// Writes bytes as they are.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self.out.write_all(bytes);
         written.map_err(|error| Failure::stdout(&error))
     }
 

@@ -4,6 +4,7 @@ mod format;
 mod lines;
 mod record;
 mod table;
+mod time;
 
 use std::str::FromStr;
 
@@ -11,6 +12,7 @@ pub(crate) use format::Format;
 pub(crate) use lines::Lines;
 pub(crate) use record::{RecordView, base64};
 pub(crate) use table::Table;
+pub(crate) use time::shown_time;
 
 /// How records are written: the value of `-o`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -59,6 +59,10 @@ codes! {
     UPDATE_CONSUMER_OFFSET = 15,
     /// Create a topic or replace its settings.
     UPDATE_AND_CREATE_TOPIC = 17,
+    /// The settings of a broker.
+    GET_BROKER_CONFIG = 26,
+    /// Facts of a broker's run.
+    GET_BROKER_RUNTIME_INFO = 28,
     /// The offset that belongs to a time.
     SEARCH_OFFSET_BY_TIMESTAMP = 29,
     /// The offset the next message of a queue will get.
