@@ -33,7 +33,6 @@ fn verbs_and_flags_that_do_not_work_yet_are_not_there() {
         "--access-key=a",
         "--secret-key-file=a",
         "--orderly",
-        "--model=broadcasting",
         "--sql=a",
     ] {
         let error = refused(&["consume", "T", "-g", "G", "-n", "127.0.0.1:1", flag]);
