@@ -20,8 +20,26 @@
 //! # }
 //! ```
 //!
-//! `examples/` has a short program for each way: `consume`, `batch`, `stream`, `several_groups`, and `shutdown`
-//! with notices, status and a changing pace. A program of its own needs tokio's features `macros` and
+//! Where the messages of a queue must be handled one after another, the group is started so:
+//!
+//! ```no_run
+//! # use rocketmq_consumer_tokio::{Consumer, Message, OrderlyOutcome};
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let consumer = Consumer::builder("shipping")
+//!     .name_server("127.0.0.1:9876")
+//!     .subscribe("orders", "*")
+//!     .max_reconsume(8)
+//!     .start_orderly(|message: Message| async move {
+//!         println!("{} after its predecessors", message.queue_offset());
+//!         Ok::<_, std::io::Error>(OrderlyOutcome::Commit)
+//!     })
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/` has a short program for each way: `consume`, `batch`, `orderly`, `stream`, `several_groups`, and
+//! `shutdown` with notices, status and a changing pace. A program of its own needs tokio's features `macros` and
 //! `rt-multi-thread`, and `signal` for Ctrl-C.
 //!
 //! The log goes to `tracing` under the target `rocketmq`; it is seen once a subscriber is installed.
@@ -50,6 +68,8 @@ pub type Consumer = rocketmq_consumer::Consumer<TokioRuntime>;
 pub type ConsumerBuilder = rocketmq_consumer::ConsumerBuilder<TokioRuntime>;
 /// The messages of a group as a stream.
 pub type DeliveryStream = rocketmq_consumer::DeliveryStream<TokioRuntime>;
+/// The messages of a group as a stream, those of a queue one after another.
+pub type OrderlyStream = rocketmq_consumer::DeliveryStream<TokioRuntime, OrderlyOutcome>;
 /// A client instance that several groups share.
 pub type Client = rocketmq_consumer::Client<TokioRuntime>;
 /// Settings of a [`Client`].

@@ -9,10 +9,11 @@ use rocketmq_consumer_core::event::{Report, RunRange};
 use rocketmq_consumer_core::ids::ConsumeId;
 use rocketmq_consumer_core::message::Message;
 
+use crate::answer::unanswered;
 use crate::context::Token;
-use crate::desk::Desk;
+use crate::desk::{Desk, keep_one_call};
 use crate::driver::{Inbox, Settled};
-use crate::handler::{Contexts, Handler, RETRY, guard};
+use crate::handler::{Contexts, Handler, guard};
 use crate::opener::Opener;
 use crate::runs::{Run, RunQueue};
 use crate::runtime::Runtime;
@@ -107,7 +108,8 @@ impl<R: Runtime, H: Handler> Blocking<R, H> {
 }
 
 impl<R: Runtime, H: Handler> Desk for Blocking<R, H> {
-    fn consume(&mut self, run: Run) {
+    fn consume(&mut self, mut run: Run) {
+        keep_one_call::<H::Answer>(&mut run, self.shared.handler.size(), &self.shared.inbox);
         lock(&self.shared.work).runs.push(run);
         self.start_threads();
     }
@@ -125,7 +127,9 @@ impl<R: Runtime, H: Handler> Desk for Blocking<R, H> {
 
     fn abandon(&mut self, id: ConsumeId, position: u32) {
         if lock(&self.shared.work).runs.remove(id, position) {
-            self.shared.inbox.report([Settled::retry(id, position)]);
+            self.shared
+                .inbox
+                .report([Settled::again::<H::Answer>(id, position)]);
         } else if let Some(call) = self.call(id, position) {
             call.abandoned.store(true, Ordering::Release);
             call.wake_by_ref();
@@ -160,32 +164,22 @@ impl<H: Handler> Shared<H> {
         let mut opened = Vec::new();
         while let Some(run) = self.next() {
             let RunRange { start, end } = run.range;
-            let mut stop = start;
-            let mut held_back = None;
-            while stop < end && held_back.is_none() {
-                match self.opener.open(&run, stop) {
-                    Ok(message) => {
-                        opened.push(message);
-                        stop += 1;
-                    }
-                    Err(verdict) => held_back = Some(verdict),
-                }
-            }
+            let call = self
+                .opener
+                .open_call::<H::Answer>(&run, start, self.handler.size(), &mut opened);
             let part = |start, end| Run {
                 range: RunRange { start, end },
                 ..run.clone()
             };
-            if stop > start {
-                self.run(&part(start, stop), &mut opened);
+            if call.end > start {
+                self.run(&part(start, call.end), &mut opened);
             }
-            if let Some(verdict) = held_back {
-                let range = RunRange {
-                    start: stop,
-                    end: stop + 1,
-                };
-                self.inbox.report([Settled::all(run.id, range, verdict)]);
-                // Rare: what stands behind it goes back and is called in its turn.
-                lock(&self.work).runs.push(part(stop + 1, end));
+            let told = call.told.into_iter().flatten();
+            self.inbox
+                .report(told.map(|(range, verdict)| Settled::all(run.id, range, verdict)));
+            if call.next < end {
+                // Rare: what stands behind what was held back is called in its turn.
+                lock(&self.work).runs.push(part(call.next, end));
             }
         }
     }
@@ -217,7 +211,7 @@ impl<H: Handler> Shared<H> {
             }
             work.calls.push(Arc::clone(&call));
         }
-        let report = guard(|| self.block_on(run, opened, &call)).unwrap_or(RETRY);
+        let report = guard(|| self.block_on(run, opened, &call)).unwrap_or(unanswered::<H::Answer>());
         lock(&self.work).calls.retain(|other| !Arc::ptr_eq(other, &call));
         self.inbox.report([Settled {
             id: run.id,
@@ -241,7 +235,7 @@ impl<H: Handler> Shared<H> {
                 std::thread::park();
             }
             if call.abandoned.load(Ordering::Acquire) {
-                return RETRY;
+                return unanswered::<H::Answer>();
             }
         }
     }
@@ -254,12 +248,19 @@ mod tests {
     use crate::testing::opener;
     use crate::testing::{TestRuntime, consume_id, eventually, run, verdicts};
     use rocketmq_consumer_core::event::Verdict;
-    use rocketmq_consumer_core::message::Message;
     use rocketmq_consumer_core::message::Outcome::{Done, Retry};
+    use rocketmq_consumer_core::message::{Message, OrderlyOutcome, Outcome};
     use std::future::{pending, ready};
     use std::sync::Barrier;
 
-    fn blocking<H: Handler>(handler: H, permits: u32) -> (Blocking<TestRuntime, H>, Arc<Inbox>) {
+    fn blocking<H: Handler<Answer = Outcome>>(
+        handler: H,
+        permits: u32,
+    ) -> (Blocking<TestRuntime, H>, Arc<Inbox>) {
+        blocking_of(handler, permits)
+    }
+
+    fn blocking_of<H: Handler>(handler: H, permits: u32) -> (Blocking<TestRuntime, H>, Arc<Inbox>) {
         let inbox = Arc::<Inbox>::default();
         (
             Blocking::new(TestRuntime::default(), opener(&inbox), handler, permits),
@@ -270,7 +271,7 @@ mod tests {
     #[tokio::test]
     async fn as_many_calls_block_at_once_as_there_are_permits() {
         let together = Barrier::new(3);
-        let handler = PerMessage(move |_: Message| {
+        let handler = PerMessage::new(move |_: Message| {
             together.wait();
             ready(())
         });
@@ -288,7 +289,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_already_starts_when_there_are_more_permits() {
         let together = Barrier::new(3);
-        let handler = PerMessage(move |_: Message| {
+        let handler = PerMessage::new(move |_: Message| {
             together.wait();
             ready(())
         });
@@ -300,7 +301,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_taken_when_the_desk_went_is_not_begun() {
-        let handler = PerMessage(|_: Message| pending::<()>());
+        let handler = PerMessage::new(|_: Message| pending::<()>());
         let (desk, _inbox) = blocking(handler, 1);
         let (shared, taken) = (Arc::clone(&desk.shared), run(1, 0..1));
         drop(desk);
@@ -311,7 +312,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_synchronous_handler_sees_its_cancellation() {
-        let handler = WithContext(|_: Message, context: crate::Context| {
+        let handler = WithContext::new(|_: Message, context: crate::Context| {
             while !context.is_cancelled() {
                 std::thread::yield_now();
             }
@@ -328,7 +329,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_go_on_is_given_up_and_what_waits_is_given_back() {
-        let handler = PerMessage(|message: Message| async move {
+        let handler = PerMessage::new(|message: Message| async move {
             assert!(message.position() != 9, "a panic");
             pending::<()>().await;
         });
@@ -348,5 +349,24 @@ mod tests {
             ((2, 9), retry),
         ];
         assert_eq!(known.into_iter().collect::<Vec<_>>(), want);
+    }
+
+    #[tokio::test]
+    async fn in_order_a_thread_takes_one_call_of_a_run_and_a_panic_suspends() {
+        let handler = PerMessage::<_, OrderlyOutcome>::new(|message: Message| {
+            assert!(message.position() != 5, "a panic");
+            ready(())
+        });
+        let (mut desk, inbox) = blocking_of(handler, 4);
+        desk.consume(run(1, 0..3));
+        desk.consume(run(2, 5..6));
+        let known = verdicts(&inbox, 4).await;
+        let want = [
+            Verdict::Ordered(OrderlyOutcome::Commit),
+            Verdict::NotStarted,
+            Verdict::NotStarted,
+            Verdict::Ordered(OrderlyOutcome::Suspend),
+        ];
+        assert_eq!(known.into_values().collect::<Vec<_>>(), want);
     }
 }

@@ -1,4 +1,5 @@
 mod flow;
+mod orderly;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -11,9 +12,10 @@ use rocketmq_consumer_core::config::{
     MessageModel, SendBackFallback, StartAt, UndecodablePolicy,
 };
 use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, Topic};
-use rocketmq_consumer_core::message::Message;
+use rocketmq_consumer_core::message::{Message, Outcome};
 
 use crate::allocate::Allocate;
+use crate::answer::{Answer, is_orderly};
 use crate::blocking::Blocking;
 use crate::client::{Client, ClientBuilder};
 use crate::consumer::Consumer;
@@ -240,9 +242,10 @@ impl<R: Runtime> ConsumerBuilder<R> {
         self.group_config(|config| config.set_model(model))
     }
 
-    /// Whether messages of a queue are handled side by side (default) or one after another.
-    pub fn mode(self, mode: ConsumeMode) -> Self {
-        self.group_config(|config| config.set_mode(mode))
+    /// How long a queue that is consumed in order rests after
+    /// [`OrderlyOutcome::Suspend`](crate::OrderlyOutcome::Suspend). Default 1 s, 10 ms..=30 s.
+    pub fn suspend_time(self, pause: Duration) -> Self {
+        self.group_config(|config| config.set_suspend_time(pause))
     }
 
     /// Reaches every setting of the group: `.group_config(|c| c.set_pull_batch(…).set_pull_hold(…))`.
@@ -279,7 +282,7 @@ impl<R: Runtime> ConsumerBuilder<R> {
         F: Fn(Message) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoOutcome> + Send + 'static,
     {
-        self.launch_handler(PerMessage(handler)).await
+        self.launch_handler::<Outcome>(PerMessage::new(handler)).await
     }
 
     /// Like [`Self::start`]; the handler also gets a [`Context`] that tells it to stop and takes wishes for
@@ -292,7 +295,7 @@ impl<R: Runtime> ConsumerBuilder<R> {
         F: Fn(Message, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoOutcome> + Send + 'static,
     {
-        self.launch_handler(WithContext(handler)).await
+        self.launch_handler::<Outcome>(WithContext::new(handler)).await
     }
 
     /// Starts the consumer with a handler of up to [`Self::batch_size`] neighbouring messages of one queue,
@@ -320,7 +323,7 @@ impl<R: Runtime> ConsumerBuilder<R> {
         Fut: Future<Output: IntoBatchOutcome> + Send + 'static,
     {
         let size = *self.config.handler_batch();
-        self.launch_handler(PerBatch { handler, size }).await
+        self.launch_handler::<Outcome>(PerBatch::new(handler, size)).await
     }
 
     /// Starts the consumer with a synchronous handler that may block:
@@ -344,9 +347,16 @@ impl<R: Runtime> ConsumerBuilder<R> {
     /// # Errors
     /// As [`Self::start`].
     pub async fn stream(self) -> Result<DeliveryStream<R>, StartError> {
+        self.launch_stream().await
+    }
+
+    async fn launch_stream<A: Answer>(mut self) -> Result<DeliveryStream<R, A>, StartError> {
+        if is_orderly::<A>() {
+            self.config.set_handler_batch(1);
+        }
         let mut kept = None;
         let consumer = self
-            .launch(|_, opener| {
+            .launch::<A>(|_, opener| {
                 let shared = kept.insert(Arc::new(stream::Shared::new(opener)));
                 Box::new(StreamDesk(Arc::clone(shared)))
             })
@@ -357,9 +367,16 @@ impl<R: Runtime> ConsumerBuilder<R> {
         ))
     }
 
-    async fn launch_handler(self, handler: impl Handler) -> Result<Consumer<R>, StartError> {
+    async fn launch_handler<A: Answer>(
+        mut self,
+        handler: impl Handler<Answer = A>,
+    ) -> Result<Consumer<R>, StartError> {
+        if is_orderly::<A>() {
+            // A run of an ordered queue is one call, so the machine has to know how much that takes.
+            self.config.set_handler_batch(handler.size());
+        }
         let (permits, blocking) = (*self.config.concurrency(), self.blocking);
-        self.launch(move |runtime, opener| {
+        self.launch::<A>(move |runtime, opener| {
             if blocking {
                 Box::new(Blocking::new(runtime, opener, handler, permits))
             } else {
@@ -369,16 +386,20 @@ impl<R: Runtime> ConsumerBuilder<R> {
         .await
     }
 
-    async fn launch(self, desk: impl FnOnce(R, Opener) -> Box<dyn Desk>) -> Result<Consumer<R>, StartError> {
+    async fn launch<A: Answer>(
+        self,
+        desk: impl FnOnce(R, Opener) -> Box<dyn Desk>,
+    ) -> Result<Consumer<R>, StartError> {
         let Self {
             own,
             shared,
-            config,
+            mut config,
             allocate,
             store,
             connect_timeout,
             ..
         } = self;
+        adopt_mode::<A>(&mut config)?;
         config.check()?;
         let store = known_store(&config, store)?;
         let allocate = known_function(&config, allocate)?;
@@ -419,6 +440,18 @@ impl<R: Runtime> ConsumerBuilder<R> {
         }
         Ok(consumer)
     }
+}
+
+/// The mode is that of the answers. Who has asked for order must not be given messages side by side.
+fn adopt_mode<A: Answer>(config: &mut GroupConfig) -> Result<(), ConfigError> {
+    if !is_orderly::<A>() && *config.mode() == ConsumeMode::Orderly {
+        return Err(ConfigError {
+            key: "mode",
+            why: "orderly groups are started by start_orderly, one of its sisters, or stream_orderly".into(),
+        });
+    }
+    config.set_mode(A::MODE);
+    Ok(())
 }
 
 /// The function of an own strategy. Without it every share would fail, one by one.

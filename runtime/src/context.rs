@@ -23,7 +23,7 @@ impl Context {
     /// 0 on the first delivery. Redeliveries by the broker are counted in the message.
     #[must_use]
     pub fn attempt(&self) -> u32 {
-        self.token.attempt
+        self.token.attempt()
     }
 
     /// Whether the call is to end: its deadline (`delivery_deadline`) has passed. Whoever goes on loses
@@ -87,6 +87,11 @@ impl Token {
     /// Whether this is the delivery of that position.
     pub(crate) fn covers(&self, id: ConsumeId, position: u32) -> bool {
         self.id == id && (self.range.start..self.range.end).contains(&position)
+    }
+
+    /// Local deliveries before this one.
+    pub(crate) const fn attempt(&self) -> u32 {
+        self.attempt
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

@@ -1,5 +1,8 @@
+use rocketmq_consumer_core::event::RunRange;
 use rocketmq_consumer_core::ids::ConsumeId;
 
+use crate::answer::{Answer, is_orderly};
+use crate::driver::Inbox;
 use crate::runs::Run;
 
 /// Where the runs of one group go: lanes, threads that may block, or a stream.
@@ -21,4 +24,18 @@ pub(crate) trait Desk: Send {
 
     /// How many handler calls may run at once from now on.
     fn resize(&mut self, permits: u32);
+}
+
+/// Where messages are handled in order a run is one call: what is behind its first `most` messages must not be
+/// begun before that call has been answered, so it goes back.
+pub(crate) fn keep_one_call<A: Answer>(run: &mut Run, most: u32, inbox: &Inbox) {
+    let kept = run.range.len().min(most.max(1));
+    let rest = RunRange {
+        start: run.range.start + kept,
+        end: run.range.end,
+    };
+    if is_orderly::<A>() && !rest.is_empty() {
+        run.range.end = rest.start;
+        inbox.not_started(run.id, vec![rest]);
+    }
 }

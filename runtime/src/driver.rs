@@ -21,10 +21,12 @@ use rocketmq_consumer_core::action::{
 use rocketmq_consumer_core::config::CONCURRENCY;
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause};
 use rocketmq_consumer_core::ids::{CallId, ConnId, ConsumerGroup};
+use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 use rocketmq_consumer_core::time::Instant;
 
 use crate::allocate;
+use crate::answer::Answer as _;
 use crate::driver::change::ChangeReply;
 use crate::driver::conn::Conn;
 use crate::driver::groups::{Group, Groups};
@@ -369,8 +371,8 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
                 } else {
                     // Never expected. Sent back, so that nothing is lost and nothing spins.
                     tracing::error!(target: "rocketmq", ?id, "a run of an unknown group");
-                    let retry = (range.start..range.end).map(|position| Settled::retry(id, position));
-                    self.inbox.report(retry);
+                    self.inbox
+                        .report([Settled::all(id, range, Outcome::AGAIN.verdict())]);
                 }
             }
             AppAction::Withdraw { id } => {

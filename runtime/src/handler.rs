@@ -1,10 +1,12 @@
 use std::future::Future;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use rocketmq_consumer_core::event::{Report, Verdict};
+use rocketmq_consumer_core::event::Report;
 use rocketmq_consumer_core::message::{Message, Outcome};
 
+use crate::answer::Answer;
 use crate::context::{Context, TokenCell};
 use crate::driver::Inbox;
 use crate::outcome::{IntoBatchOutcome, IntoOutcome};
@@ -12,6 +14,8 @@ use crate::runs::Run;
 
 /// A user's handler in the form that lanes and threads can run.
 pub(crate) trait Handler: Send + Sync + 'static {
+    /// What it answers, and with that the mode it belongs to.
+    type Answer: Answer;
     /// One call.
     type Future: Future + Send + 'static;
 
@@ -48,13 +52,21 @@ impl Contexts<'_> {
 }
 
 /// `|message| async { … }`
-pub(crate) struct PerMessage<F>(pub(crate) F);
+pub(crate) struct PerMessage<F, A = Outcome>(F, PhantomData<fn() -> A>);
 
-impl<F, Fut> Handler for PerMessage<F>
+impl<F, A> PerMessage<F, A> {
+    pub(crate) const fn new(handler: F) -> Self {
+        Self(handler, PhantomData)
+    }
+}
+
+impl<F, Fut, A> Handler for PerMessage<F, A>
 where
     F: Fn(Message) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    Fut: Future<Output: IntoOutcome<A>> + Send + 'static,
+    A: Answer,
 {
+    type Answer = A;
     type Future = Fut;
 
     fn call(&self, _run: &Run, messages: &mut Vec<Message>, _contexts: &mut Contexts<'_>) -> Fut {
@@ -62,18 +74,26 @@ where
     }
 
     fn settle(output: Fut::Output, _len: u32) -> Report {
-        Report::All(Verdict::Handled(output.into_outcome()))
+        Report::All(output.into_outcome().verdict())
     }
 }
 
 /// `|message, context| async { … }`
-pub(crate) struct WithContext<F>(pub(crate) F);
+pub(crate) struct WithContext<F, A = Outcome>(F, PhantomData<fn() -> A>);
 
-impl<F, Fut> Handler for WithContext<F>
+impl<F, A> WithContext<F, A> {
+    pub(crate) const fn new(handler: F) -> Self {
+        Self(handler, PhantomData)
+    }
+}
+
+impl<F, Fut, A> Handler for WithContext<F, A>
 where
     F: Fn(Message, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    Fut: Future<Output: IntoOutcome<A>> + Send + 'static,
+    A: Answer,
 {
+    type Answer = A;
     type Future = Fut;
 
     fn call(&self, run: &Run, messages: &mut Vec<Message>, contexts: &mut Contexts<'_>) -> Fut {
@@ -81,21 +101,35 @@ where
     }
 
     fn settle(output: Fut::Output, _len: u32) -> Report {
-        Report::All(Verdict::Handled(output.into_outcome()))
+        Report::All(output.into_outcome().verdict())
     }
 }
 
 /// `|messages, context| async { … }`
-pub(crate) struct PerBatch<F> {
-    pub(crate) handler: F,
-    pub(crate) size: u32,
+pub(crate) struct PerBatch<F, A = Outcome> {
+    handler: F,
+    size: u32,
+    answer: PhantomData<fn() -> A>,
 }
 
-impl<F, Fut> Handler for PerBatch<F>
+impl<F, A> PerBatch<F, A> {
+    /// With at most `size` messages in a call.
+    pub(crate) const fn new(handler: F, size: u32) -> Self {
+        Self {
+            handler,
+            size,
+            answer: PhantomData,
+        }
+    }
+}
+
+impl<F, Fut, A> Handler for PerBatch<F, A>
 where
     F: Fn(Vec<Message>, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoBatchOutcome> + Send + 'static,
+    Fut: Future<Output: IntoBatchOutcome<A>> + Send + 'static,
+    A: Answer,
 {
+    type Answer = A;
     type Future = Fut;
 
     fn size(&self) -> u32 {
@@ -116,9 +150,6 @@ fn only(messages: &mut Vec<Message>) -> Message {
     messages.pop().expect("a call has at least one message")
 }
 
-/// What a failed or given up call comes to.
-pub(crate) const RETRY: Report = Report::All(Verdict::Handled(Outcome::Retry));
-
 /// Runs user code; a panic becomes `None` and a line in the log instead of the end of the lane.
 pub(crate) fn guard<T>(user_code: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(user_code)) {
@@ -128,7 +159,7 @@ pub(crate) fn guard<T>(user_code: impl FnOnce() -> T) -> Option<T> {
             let text = text
                 .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
                 .unwrap_or("(no text)");
-            tracing::error!(target: "rocketmq", panic = text, "a handler panicked; its message is retried");
+            tracing::error!(target: "rocketmq", panic = text, "a handler panicked; its message comes again");
             None
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use atomic_waker::AtomicWaker;
 use rocketmq_consumer_core::ids::ConsumeId;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, keep_one_call};
 use crate::driver::{Inbox, Settled};
 use crate::handler::Handler;
 use crate::lanes::lane::Lane;
@@ -106,7 +106,8 @@ impl<R: Runtime, H: Handler> Lanes<R, H> {
 }
 
 impl<R: Runtime, H: Handler> Desk for Lanes<R, H> {
-    fn consume(&mut self, run: Run) {
+    fn consume(&mut self, mut run: Run) {
+        keep_one_call::<H::Answer>(&mut run, self.shared.handler.size(), &self.shared.inbox);
         let messages = run.range.len();
         lock(&self.shared.work).runs.push(run);
         for _ in 0..messages {
@@ -128,7 +129,9 @@ impl<R: Runtime, H: Handler> Desk for Lanes<R, H> {
 
     fn abandon(&mut self, id: ConsumeId, position: u32) {
         if lock(&self.shared.work).runs.remove(id, position) {
-            self.shared.inbox.report([Settled::retry(id, position)]);
+            self.shared
+                .inbox
+                .report([Settled::again::<H::Answer>(id, position)]);
         } else {
             self.order(Order::Abandon(id, position));
         }

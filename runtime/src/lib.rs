@@ -21,6 +21,7 @@
 )]
 
 mod allocate;
+mod answer;
 mod blocking;
 mod builder;
 mod client;
@@ -48,6 +49,7 @@ mod testing;
 mod typed;
 
 pub use allocate::Allocate;
+pub use answer::Answer;
 pub use builder::ConsumerBuilder;
 pub use client::{Client, ClientBuilder, Request};
 pub use consumer::Consumer;
@@ -71,7 +73,7 @@ pub use rocketmq_consumer_core::ids::{
     BrokerName, ClientId, ConsumerGroup, MessageQueue, PeerAddr, QueueId, QueueOffset, StoreKey, StoreKind,
     Topic,
 };
-pub use rocketmq_consumer_core::message::{Message, Outcome};
+pub use rocketmq_consumer_core::message::{Message, OrderlyOutcome, Outcome};
 pub use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 pub use rocketmq_consumer_core::rate::Rate;
 pub use rocketmq_consumer_core::status::{LinkTrouble, Status};

@@ -1,128 +1,152 @@
-use rocketmq_consumer_core::event::{Report, Verdict};
+use rocketmq_consumer_core::event::Report;
 use rocketmq_consumer_core::message::Outcome;
 
+use crate::answer::Answer;
 use crate::error::BoxError;
 
-/// What a handler of single messages may return.
+/// What a handler of single messages may return: the answer of its mode, [`Outcome`] or
+/// [`OrderlyOutcome`](crate::OrderlyOutcome), or something that stands for one.
 ///
-/// `()` and `Ok(())` mean [`Outcome::Done`], an error means [`Outcome::Retry`]. Any error works that
-/// converts into a boxed one: `std::io::Error`, `String`, `anyhow::Error`, …
-pub trait IntoOutcome {
+/// `()` and `Ok(())` mean [`Outcome::Done`], where messages are handled in order
+/// [`OrderlyOutcome::Commit`](crate::OrderlyOutcome::Commit). An error means [`Outcome::Retry`] or
+/// [`OrderlyOutcome::Suspend`](crate::OrderlyOutcome::Suspend). Any error works that converts into a boxed one:
+/// `std::io::Error`, `String`, `anyhow::Error`, …
+pub trait IntoOutcome<A: Answer = Outcome> {
     /// What is to become of the message.
-    fn into_outcome(self) -> Outcome;
+    fn into_outcome(self) -> A;
 }
 
-impl IntoOutcome for Outcome {
-    fn into_outcome(self) -> Outcome {
+impl<A: Answer> IntoOutcome<A> for A {
+    fn into_outcome(self) -> A {
         self
     }
 }
 
-impl IntoOutcome for () {
-    fn into_outcome(self) -> Outcome {
-        Outcome::Done
+impl<A: Answer> IntoOutcome<A> for () {
+    fn into_outcome(self) -> A {
+        A::FINISHED
     }
 }
 
-impl<T: IntoOutcome, E: Into<BoxError>> IntoOutcome for Result<T, E> {
-    fn into_outcome(self) -> Outcome {
+impl<A: Answer, T: IntoOutcome<A>, E: Into<BoxError>> IntoOutcome<A> for Result<T, E> {
+    fn into_outcome(self) -> A {
         match self {
             Ok(value) => value.into_outcome(),
             Err(error) => {
                 log_failure(&error.into());
-                Outcome::Retry
+                A::AGAIN
             }
         }
     }
 }
 
-/// The first so many messages of a batch are done, the others are retried: what Java says with an `ackIndex`
+/// The first so many messages of a batch are finished, the others come again: what Java says with an `ackIndex`
 /// of one less. More than there are means all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstDone(pub usize);
 
-/// What a handler of batches may return: one outcome for all messages, [`FirstDone`], or a `Vec` with one
-/// outcome for each, in order. Messages that a too short `Vec` says nothing about are retried, outcomes
-/// without a message are ignored, and the notice `WrongOutcomes` tells of both. An error and a panic retry
-/// the whole batch.
-pub trait IntoBatchOutcome {
+/// What a handler of batches may return: one answer for all messages, [`FirstDone`], or a `Vec` with one
+/// answer for each, in order. Messages that a too short `Vec` says nothing about come again, answers
+/// without a message are ignored, and the notice `WrongOutcomes` tells of both. After an error and a panic the
+/// whole batch comes again.
+///
+/// Where messages are handled in order, what follows the first one that is not committed comes again with it,
+/// whatever is said about it: nothing overtakes.
+pub trait IntoBatchOutcome<A: Answer = Outcome> {
     /// What is to become of `len` messages.
     #[doc(hidden)]
     fn into_report(self, len: u32) -> Report;
 }
 
-impl IntoBatchOutcome for Outcome {
+impl<A: Answer> IntoBatchOutcome<A> for A {
     fn into_report(self, _len: u32) -> Report {
-        Report::All(Verdict::Handled(self))
+        Report::All(self.verdict())
     }
 }
 
-impl IntoBatchOutcome for () {
+impl<A: Answer> IntoBatchOutcome<A> for () {
     fn into_report(self, len: u32) -> Report {
-        Outcome::Done.into_report(len)
+        A::FINISHED.into_report(len)
     }
 }
 
-impl IntoBatchOutcome for Vec<Outcome> {
+impl<A: Answer> IntoBatchOutcome<A> for Vec<A> {
     fn into_report(self, len: u32) -> Report {
         match self.split_first() {
             // One report for all costs nothing per message.
             Some((first, rest)) if self.len() == len as usize && rest.iter().all(|next| next == first) => {
                 first.into_report(len)
             }
-            _ => Report::Each(self.into_iter().map(Verdict::Handled).collect()),
+            _ => Report::Each(self.into_iter().map(A::verdict).collect()),
         }
     }
 }
 
-impl IntoBatchOutcome for FirstDone {
+impl<A: Answer> IntoBatchOutcome<A> for FirstDone {
     fn into_report(self, len: u32) -> Report {
-        let outcome = |at| {
-            if at < self.0 {
-                Outcome::Done
-            } else {
-                Outcome::Retry
-            }
-        };
-        (0..len as usize)
-            .map(outcome)
-            .collect::<Vec<_>>()
-            .into_report(len)
+        let answer = |at| if at < self.0 { A::FINISHED } else { A::AGAIN };
+        (0..len as usize).map(answer).collect::<Vec<A>>().into_report(len)
     }
 }
 
-impl<T: IntoBatchOutcome, E: Into<BoxError>> IntoBatchOutcome for Result<T, E> {
+impl<A: Answer, T: IntoBatchOutcome<A>, E: Into<BoxError>> IntoBatchOutcome<A> for Result<T, E> {
     fn into_report(self, len: u32) -> Report {
         match self {
             Ok(value) => value.into_report(len),
             Err(error) => {
                 log_failure(&error.into());
-                Outcome::Retry.into_report(len)
+                A::AGAIN.into_report(len)
             }
         }
     }
 }
 
 fn log_failure(error: &BoxError) {
-    tracing::warn!(target: "rocketmq", %error, "a handler failed; its message is retried");
+    tracing::warn!(target: "rocketmq", %error, "a handler failed; its message comes again");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rocketmq_consumer_core::event::Verdict;
+    use rocketmq_consumer_core::message::OrderlyOutcome;
+    use std::time::Duration;
+
+    fn outcome<A: Answer>(given: impl IntoOutcome<A>) -> A {
+        given.into_outcome()
+    }
+
+    fn report<A: Answer>(given: impl IntoBatchOutcome<A>, len: u32) -> Report {
+        given.into_report(len)
+    }
 
     #[test]
     fn everything_a_handler_may_return_has_a_meaning() {
-        assert_eq!(().into_outcome(), Outcome::Done);
-        assert_eq!(Ok::<_, String>(()).into_outcome(), Outcome::Done);
+        assert_eq!(outcome::<Outcome>(()), Outcome::Done);
+        assert_eq!(outcome::<Outcome>(Ok::<_, String>(())), Outcome::Done);
+        let dead: Result<_, std::io::Error> = Ok(Outcome::DeadLetter);
+        assert_eq!(outcome::<Outcome>(dead), Outcome::DeadLetter);
+        assert_eq!(outcome::<Outcome>(Err::<Outcome, _>("no")), Outcome::Retry);
+        let failed: Result<(), _> = Err(std::io::Error::other("no"));
         assert_eq!(
-            Ok::<_, std::io::Error>(Outcome::DeadLetter).into_outcome(),
-            Outcome::DeadLetter
-        );
-        assert_eq!(Err::<Outcome, _>("no").into_outcome(), Outcome::Retry);
-        assert_eq!(
-            Err::<(), _>(std::io::Error::other("no")).into_report(3),
+            report::<Outcome>(failed, 3),
             Report::All(Verdict::Handled(Outcome::Retry))
+        );
+    }
+
+    #[test]
+    fn in_order_finished_is_commit_and_a_failure_suspends() {
+        use OrderlyOutcome::{Commit, Suspend, SuspendFor};
+        let pause = SuspendFor(Duration::from_millis(20));
+        assert_eq!(outcome::<OrderlyOutcome>(()), Commit);
+        assert_eq!(outcome::<OrderlyOutcome>(Ok::<_, String>(pause)), pause);
+        assert_eq!(outcome::<OrderlyOutcome>(Err::<(), _>("no")), Suspend);
+        let all = |outcome| Report::All(Verdict::Ordered(outcome));
+        assert_eq!(report::<OrderlyOutcome>(Err::<(), _>("no"), 3), all(Suspend));
+        assert_eq!(report::<OrderlyOutcome>(vec![Commit; 3], 3), all(Commit));
+        assert_eq!(
+            report::<OrderlyOutcome>(FirstDone(1), 3),
+            Report::Each([Commit, Suspend, Suspend].map(Verdict::Ordered).into())
         );
     }
 
@@ -152,7 +176,7 @@ mod tests {
             (4, all(done)),
             (usize::MAX, all(done)),
         ] {
-            assert_eq!(FirstDone(first).into_report(4), want, "{first}");
+            assert_eq!(report::<Outcome>(FirstDone(first), 4), want, "{first}");
         }
     }
 }

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -7,13 +8,14 @@ use std::time::Duration;
 use atomic_waker::AtomicWaker;
 use futures_core::Stream;
 use rocketmq_consumer_core::action::ShutdownReport;
-use rocketmq_consumer_core::event::{RunRange, Verdict};
+use rocketmq_consumer_core::event::RunRange;
 use rocketmq_consumer_core::ids::ConsumeId;
-use rocketmq_consumer_core::message::{Message, Outcome};
+use rocketmq_consumer_core::message::{Message, OrderlyOutcome, Outcome};
 
+use crate::answer::Answer;
 use crate::consumer::Consumer;
 use crate::context::{Cancelled, Token};
-use crate::desk::Desk;
+use crate::desk::{Desk, keep_one_call};
 use crate::driver::{Inbox, Settled};
 use crate::opener::Opener;
 use crate::runs::{Run, RunQueue};
@@ -25,19 +27,22 @@ use crate::sync::lock;
 /// At most `concurrency` deliveries are out at a time: settle some to get more. Waiting is cancel
 /// safe: a message leaves the queue only when [`Self::next`] returns it. The stream ends when the
 /// consumer has been shut down; dropping it shuts the consumer down without a drain.
+///
+/// One whose answer is [`OrderlyOutcome`] has at most one delivery of each queue out: settle it to get the next
+/// of that queue.
 #[must_use = "a stream that is dropped shuts its consumer down"]
-pub struct DeliveryStream<R: Runtime> {
+pub struct DeliveryStream<R: Runtime, A: Answer = Outcome> {
     consumer: Consumer<R>,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<A>>,
 }
 
-impl<R: Runtime> DeliveryStream<R> {
-    pub(crate) const fn new(consumer: Consumer<R>, shared: Arc<Shared>) -> Self {
+impl<R: Runtime, A: Answer> DeliveryStream<R, A> {
+    pub(crate) const fn new(consumer: Consumer<R>, shared: Arc<Shared<A>>) -> Self {
         Self { consumer, shared }
     }
 
     /// The next message; `None` when the consumer has been shut down.
-    pub async fn next(&mut self) -> Option<Delivery> {
+    pub async fn next(&mut self) -> Option<Delivery<A>> {
         std::future::poll_fn(|cx| self.shared.poll(cx)).await
     }
 
@@ -53,15 +58,15 @@ impl<R: Runtime> DeliveryStream<R> {
     }
 }
 
-impl<R: Runtime> Stream for DeliveryStream<R> {
-    type Item = Delivery;
+impl<R: Runtime, A: Answer> Stream for DeliveryStream<R, A> {
+    type Item = Delivery<A>;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Delivery>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Delivery<A>>> {
         self.shared.poll(cx)
     }
 }
 
-impl<R: Runtime> std::fmt::Debug for DeliveryStream<R> {
+impl<R: Runtime, A: Answer> std::fmt::Debug for DeliveryStream<R, A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DeliveryStream")
             .field("consumer", &self.consumer)
@@ -71,14 +76,14 @@ impl<R: Runtime> std::fmt::Debug for DeliveryStream<R> {
 
 /// One message and the duty to say what became of it.
 ///
-/// Dropped without a word it counts as [`Outcome::Retry`]: a task that dies with a delivery in its
-/// hands loses no message.
+/// Dropped without a word it counts as [`Outcome::Retry`], in order as [`OrderlyOutcome::Suspend`]: a task that
+/// dies with a delivery in its hands loses no message.
 #[derive(Debug)]
-#[must_use = "a delivery that is dropped is retried"]
-pub struct Delivery {
+#[must_use = "a delivery that is dropped comes again"]
+pub struct Delivery<A: Answer = Outcome> {
     /// The message.
     pub message: Message,
-    claim: Claim,
+    claim: Claim<A>,
 }
 
 impl Delivery {
@@ -101,10 +106,37 @@ impl Delivery {
     pub fn dead_letter(self) {
         self.settle(Outcome::DeadLetter);
     }
+}
 
+impl Delivery<OrderlyOutcome> {
+    /// The message has been dealt with; the next one of its queue may come.
+    pub fn commit(self) {
+        self.settle(OrderlyOutcome::Commit);
+    }
+
+    /// Deliver it again, before anything else of its queue, after the group's
+    /// [`suspend_time`](crate::ConsumerBuilder::suspend_time).
+    pub fn suspend(self) {
+        self.settle(OrderlyOutcome::Suspend);
+    }
+
+    /// Deliver it again, before anything else of its queue, after this time: 10 ms to 30 s.
+    pub fn suspend_for(self, pause: Duration) {
+        self.settle(OrderlyOutcome::SuspendFor(pause));
+    }
+}
+
+impl<A: Answer> Delivery<A> {
     /// Says what is to become of the message.
-    pub fn settle(mut self, outcome: Outcome) {
-        self.claim.settle(outcome);
+    pub fn settle(mut self, answer: A) {
+        self.claim.settle(answer);
+    }
+
+    /// How many times the message was delivered here before without coming from the broker anew; 0 on the first
+    /// delivery. Redeliveries by the broker are counted in the message.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.claim.token.attempt()
     }
 
     /// Moves the deadline of this delivery to `by` from now.
@@ -129,38 +161,39 @@ impl Delivery {
 
 /// The right to settle one delivery. A type of its own, so that `Delivery`'s public field can be moved out
 /// while this one still settles when dropped.
-struct Claim {
+struct Claim<A: Answer> {
     token: Arc<Token>,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<A>>,
     settled: bool,
 }
 
-impl Claim {
-    fn settle(&mut self, outcome: Outcome) {
+impl<A: Answer> Claim<A> {
+    fn settle(&mut self, answer: A) {
         if !std::mem::replace(&mut self.settled, true) {
-            self.shared.settle(&self.token, outcome);
+            self.shared.settle(&self.token, answer);
         }
     }
 }
 
-impl Drop for Claim {
+impl<A: Answer> Drop for Claim<A> {
     fn drop(&mut self) {
-        self.settle(Outcome::Retry);
+        self.settle(A::AGAIN);
     }
 }
 
-impl std::fmt::Debug for Claim {
+impl<A: Answer> std::fmt::Debug for Claim<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.token.fmt(f)
     }
 }
 
 /// What the driver, the stream and its deliveries share.
-pub(crate) struct Shared {
+pub(crate) struct Shared<A> {
     inbox: Arc<Inbox>,
     opener: Opener,
     state: Mutex<State>,
     waker: AtomicWaker,
+    answer: PhantomData<fn() -> A>,
 }
 
 #[derive(Default)]
@@ -171,17 +204,18 @@ struct State {
     ended: bool,
 }
 
-impl Shared {
+impl<A: Answer> Shared<A> {
     pub(crate) fn new(opener: Opener) -> Self {
         Self {
             inbox: Arc::clone(opener.inbox()),
             opener,
             state: Mutex::default(),
             waker: AtomicWaker::new(),
+            answer: PhantomData,
         }
     }
 
-    fn poll(self: &Arc<Self>, cx: &Context<'_>) -> Poll<Option<Delivery>> {
+    fn poll(self: &Arc<Self>, cx: &Context<'_>) -> Poll<Option<Delivery<A>>> {
         self.waker.register(cx.waker());
         loop {
             let mut state = lock(&self.state);
@@ -213,20 +247,21 @@ impl Shared {
         }
     }
 
-    fn settle(&self, token: &Token, outcome: Outcome) {
+    fn settle(&self, token: &Token, answer: A) {
         let RunRange { start, .. } = token.range;
         if lock(&self.state).out.remove(&(token.id, start)).is_some() {
             self.inbox
-                .report([Settled::all(token.id, token.range, Verdict::Handled(outcome))]);
+                .report([Settled::all(token.id, token.range, answer.verdict())]);
         }
     }
 }
 
 /// The driver's end of a stream.
-pub(crate) struct StreamDesk(pub(crate) Arc<Shared>);
+pub(crate) struct StreamDesk<A: Answer>(pub(crate) Arc<Shared<A>>);
 
-impl Desk for StreamDesk {
-    fn consume(&mut self, run: Run) {
+impl<A: Answer> Desk for StreamDesk<A> {
+    fn consume(&mut self, mut run: Run) {
+        keep_one_call::<A>(&mut run, 1, &self.0.inbox);
         lock(&self.0.state).runs.push(run);
         self.0.waker.wake();
     }
@@ -249,7 +284,7 @@ impl Desk for StreamDesk {
             state.out.remove(&(id, position)).is_some() || state.runs.remove(id, position)
         };
         if known {
-            self.0.inbox.report([Settled::retry(id, position)]);
+            self.0.inbox.report([Settled::again::<A>(id, position)]);
         }
     }
 
@@ -257,7 +292,7 @@ impl Desk for StreamDesk {
     fn resize(&mut self, _permits: u32) {}
 }
 
-impl Drop for StreamDesk {
+impl<A: Answer> Drop for StreamDesk<A> {
     fn drop(&mut self) {
         let runs = {
             let mut state = lock(&self.0.state);
@@ -274,20 +309,21 @@ mod tests {
     use super::*;
     use crate::testing::opener;
     use crate::testing::{consume_id, now_or_never, reports, run, settled};
+    use rocketmq_consumer_core::event::Verdict;
     use std::future::poll_fn;
 
-    fn stream() -> (StreamDesk, Arc<Shared>) {
+    fn stream<A: Answer>() -> (StreamDesk<A>, Arc<Shared<A>>) {
         let shared = Arc::new(Shared::new(opener(&Arc::default())));
         (StreamDesk(Arc::clone(&shared)), shared)
     }
 
-    fn next(shared: &Arc<Shared>) -> Option<Delivery> {
+    fn next<A: Answer>(shared: &Arc<Shared<A>>) -> Option<Delivery<A>> {
         now_or_never(poll_fn(|cx| shared.poll(cx))).flatten()
     }
 
     #[test]
     fn every_word_about_a_delivery_is_reported_and_silence_means_retry() {
-        let (mut desk, shared) = stream();
+        let (mut desk, shared) = stream::<Outcome>();
         desk.consume(run(1, 0..5));
         let after = Duration::from_secs(3);
         next(&shared).unwrap().done();
@@ -308,7 +344,7 @@ mod tests {
 
     #[test]
     fn an_abandoned_delivery_is_retried_and_what_is_said_later_is_ignored() {
-        let (mut desk, shared) = stream();
+        let (mut desk, shared) = stream::<Outcome>();
         desk.consume(run(1, 0..2));
         let delivery = next(&shared).unwrap();
         desk.cancel(consume_id(1), 0);
@@ -323,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_withdrawn_run_leaves_what_was_taken_with_its_taker() {
-        let (mut desk, shared) = stream();
+        let (mut desk, shared) = stream::<Outcome>();
         desk.consume(run(1, 4..7));
         let delivery = next(&shared).unwrap();
         desk.withdraw(consume_id(1));
@@ -336,9 +372,46 @@ mod tests {
 
     #[test]
     fn the_stream_ends_with_its_group() {
-        let (mut desk, shared) = stream();
+        let (mut desk, shared) = stream::<Outcome>();
         desk.consume(run(1, 0..1));
         drop(desk);
         assert!(matches!(now_or_never(poll_fn(|cx| shared.poll(cx))), Some(None)));
+    }
+
+    #[test]
+    fn in_order_one_delivery_of_a_run_is_out_and_silence_suspends() {
+        let (mut desk, shared) = stream::<OrderlyOutcome>();
+        let ordered = |id, at, outcome| {
+            Settled::all(
+                consume_id(id),
+                RunRange {
+                    start: at,
+                    end: at + 1,
+                },
+                Verdict::Ordered(outcome),
+            )
+        };
+        desk.consume(run(1, 0..3));
+        let not_started = Settled::all(consume_id(1), RunRange { start: 1, end: 3 }, Verdict::NotStarted);
+        assert_eq!(reports(&shared.inbox), [not_started]);
+        let pause = Duration::from_millis(30);
+        next(&shared).unwrap().commit();
+        assert!(next(&shared).is_none());
+        for id in 2..6 {
+            desk.consume(run(id, 0..1));
+        }
+        next(&shared).unwrap().suspend();
+        next(&shared).unwrap().suspend_for(pause);
+        drop(next(&shared).unwrap());
+        desk.abandon(consume_id(5), 0);
+        use OrderlyOutcome::{Commit, Suspend, SuspendFor};
+        let want = [
+            ordered(1, 0, Commit),
+            ordered(2, 0, Suspend),
+            ordered(3, 0, SuspendFor(pause)),
+            ordered(4, 0, Suspend),
+            ordered(5, 0, Suspend),
+        ];
+        assert_eq!(reports(&shared.inbox), want);
     }
 }

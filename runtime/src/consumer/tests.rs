@@ -185,6 +185,12 @@ async fn settings_that_cannot_be_used_are_named() {
         start(Consumer::builder("g").subscribe("t", "*").name_server("nowhere")).await,
         "name_server"
     );
+    let ordered = builder(&client).group_config(|config| config.set_mode(crate::ConsumeMode::Orderly));
+    assert_eq!(
+        start(ordered).await,
+        "mode",
+        "what is to come in order is not handled side by side"
+    );
     let own = Consumer::builder("g")
         .subscribe("t", "*")
         .name_server("127.0.0.1:1");

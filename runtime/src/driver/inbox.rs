@@ -9,10 +9,10 @@ use rocketmq_consumer_core::action::{CallAnswer, CallError, ShutdownReport};
 use rocketmq_consumer_core::config::GroupConfig;
 use rocketmq_consumer_core::event::{AppEvent, Call, Report, RunRange, StoreEvent, Verdict};
 use rocketmq_consumer_core::ids::ConsumeId;
-use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::status::Status;
 
 use crate::allocate::Allocate;
+use crate::answer::Answer;
 use crate::desk::Desk;
 use crate::driver::change::{Change, ChangeReply};
 use crate::driver::subscribing::SubscriptionChange;
@@ -101,13 +101,13 @@ impl Settled {
         }
     }
 
-    /// One message that is to be delivered again.
-    pub(crate) const fn retry(id: ConsumeId, position: u32) -> Self {
+    /// One message that is to come again because nobody has answered.
+    pub(crate) fn again<A: Answer>(id: ConsumeId, position: u32) -> Self {
         let range = RunRange {
             start: position,
             end: position + 1,
         };
-        Self::all(id, range, Verdict::Handled(Outcome::Retry))
+        Self::all(id, range, A::AGAIN.verdict())
     }
 
     /// Takes `next` in if it continues this range with the same verdict.

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig};
-use rocketmq_consumer_core::event::{Call, NetEvent, RunRange, Target, Verdict};
+use rocketmq_consumer_core::event::{Call, NetEvent, Report, RunRange, Target, Verdict};
 use rocketmq_consumer_core::ids::{ConsumeId, GroupKey, PeerAddr};
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::step::Seed;
@@ -417,7 +417,10 @@ async fn runs_find_the_group_they_belong_to() {
     let Event::App(AppEvent::Consumed { report, range, .. }) = bench.run(9).await else {
         panic!("no report")
     };
-    assert_eq!((report, range.len()), (crate::handler::RETRY, 2));
+    assert_eq!(
+        (report, range.len()),
+        (Report::All(Verdict::Handled(Outcome::Retry)), 2)
+    );
 }
 
 #[tokio::test]

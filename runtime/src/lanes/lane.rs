@@ -7,8 +7,9 @@ use rocketmq_consumer_core::event::{Report, RunRange};
 use rocketmq_consumer_core::ids::ConsumeId;
 use rocketmq_consumer_core::message::Message;
 
+use crate::answer::unanswered;
 use crate::driver::Settled;
-use crate::handler::{Contexts, Handler, RETRY, guard};
+use crate::handler::{Contexts, Handler, guard};
 use crate::lanes::slot::Slot;
 use crate::lanes::{Order, Shared, Signal};
 use crate::runs::Run;
@@ -112,7 +113,7 @@ impl<H: Handler> Lane<H> {
         };
         match order {
             Order::Cancel(..) => self.slots[index].cell.cancel(id, position),
-            Order::Abandon(..) => self.finish(u32::try_from(index).expect("slots are counted in u32"), RETRY),
+            Order::Abandon(..) => self.give_up(index),
         }
     }
 
@@ -142,34 +143,21 @@ impl<H: Handler> Lane<H> {
     /// Opens the messages of a part and begins their calls; a call takes neighbours up to the first one
     /// that must not reach a handler.
     fn begin_all(&mut self, part: Run) {
-        let size = self.shared.handler.size().max(1);
+        let size = self.shared.handler.size();
         let RunRange { mut start, end } = part.range;
         let mut call = part;
         while start < end {
-            let mut stop = start;
-            let mut held_back = None;
-            while stop < end && stop - start < size && held_back.is_none() {
-                match self.shared.opener.open(&call, stop) {
-                    Ok(message) => {
-                        self.opened.push(message);
-                        stop += 1;
-                    }
-                    Err(verdict) => held_back = Some(verdict),
-                }
-            }
-            if stop > start {
-                call.range = RunRange { start, end: stop };
+            call.range = RunRange { start, end };
+            let opener = &self.shared.opener;
+            let opened = opener.open_call::<H::Answer>(&call, start, size, &mut self.opened);
+            if opened.end > start {
+                call.range.end = opened.end;
                 self.begin(&call);
             }
-            if let Some(verdict) = held_back {
-                let range = RunRange {
-                    start: stop,
-                    end: stop + 1,
-                };
+            for (range, verdict) in opened.told.into_iter().flatten() {
                 self.settle(call.id, range, Report::All(verdict));
-                stop += 1;
             }
-            start = stop;
+            start = opened.next;
         }
     }
 
@@ -194,7 +182,7 @@ impl<H: Handler> Lane<H> {
             None => {
                 self.opened.clear();
                 self.free.push(index);
-                self.settle(call.id, call.range, RETRY);
+                self.settle(call.id, call.range, unanswered::<H::Answer>());
             }
         }
     }
@@ -207,8 +195,13 @@ impl<H: Handler> Lane<H> {
         match polled {
             Some(Poll::Pending) => {}
             Some(Poll::Ready(report)) => self.finish(index, report),
-            None => self.finish(index, RETRY),
+            None => self.finish(index, unanswered::<H::Answer>()),
         }
+    }
+
+    fn give_up(&mut self, index: usize) {
+        let index = u32::try_from(index).expect("slots are counted in u32");
+        self.finish(index, unanswered::<H::Answer>());
     }
 
     fn finish(&mut self, index: u32, report: Report) {
@@ -244,7 +237,7 @@ impl<H: Handler> Lane<H> {
 impl<H: Handler> Drop for Lane<H> {
     fn drop(&mut self) {
         for index in 0..self.slots.len() {
-            self.finish(u32::try_from(index).expect("slots are counted in u32"), RETRY);
+            self.give_up(index);
         }
         self.report();
     }

@@ -6,8 +6,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rocketmq_consumer_core::event::AppEvent;
-use rocketmq_consumer_core::message::Message;
+use rocketmq_consumer_core::message::OrderlyOutcome::{Commit, Suspend, SuspendFor};
 use rocketmq_consumer_core::message::Outcome::{DeadLetter, Done, Retry};
+use rocketmq_consumer_core::message::{Message, OrderlyOutcome, Outcome};
 use tokio::sync::Notify;
 
 use super::*;
@@ -17,7 +18,15 @@ use crate::testing::opener;
 use crate::testing::{TestRuntime, commands, consume_id, eventually, range, reports, run, settled, verdicts};
 use rocketmq_consumer_core::event::Verdict;
 
-fn lanes<H: Handler>(handler: H, permits: u32, cores: usize) -> (Lanes<TestRuntime, H>, Arc<Inbox>) {
+fn lanes<H: Handler<Answer = Outcome>>(
+    handler: H,
+    permits: u32,
+    cores: usize,
+) -> (Lanes<TestRuntime, H>, Arc<Inbox>) {
+    lanes_of(handler, permits, cores)
+}
+
+fn lanes_of<H: Handler>(handler: H, permits: u32, cores: usize) -> (Lanes<TestRuntime, H>, Arc<Inbox>) {
     let inbox = Arc::<Inbox>::default();
     (
         Lanes::on_cores(TestRuntime::default(), opener(&inbox), handler, permits, cores),
@@ -31,7 +40,7 @@ where
     F: Fn(Message) -> Fut,
     Fut: Future,
 {
-    PerMessage(handler)
+    PerMessage::new(handler)
 }
 
 #[tokio::test]
@@ -124,7 +133,7 @@ async fn a_blocked_lane_keeps_nothing_from_the_others_and_its_queue_can_be_taken
 
 #[tokio::test]
 async fn a_cancelled_call_hears_it_and_only_that_one() {
-    let handler = WithContext(|message: Message, context: crate::Context| async move {
+    let handler = WithContext::new(|message: Message, context: crate::Context| async move {
         assert!(!context.is_cancelled());
         context.cancelled().await;
         if message.position() == 1 { DeadLetter } else { Done }
@@ -286,18 +295,16 @@ async fn fewer_permits_end_no_call_and_open_no_lane_when_there_are_more_again() 
 async fn batches_are_neighbours_of_one_run_and_no_longer_than_asked() {
     let seen = Arc::<Mutex<BTreeSet<Vec<u32>>>>::default();
     let calls = Arc::clone(&seen);
-    let handler = PerBatch {
-        size: 4,
-        handler: move |messages: Vec<Message>, _| {
-            let positions: Vec<u32> = messages.iter().map(Message::position).collect();
-            let outcomes = positions
-                .iter()
-                .map(|at| if at.is_multiple_of(2) { Done } else { Retry })
-                .collect::<Vec<_>>();
-            lock(&calls).insert(positions);
-            ready(outcomes)
-        },
+    let handler = move |messages: Vec<Message>, _| {
+        let positions: Vec<u32> = messages.iter().map(Message::position).collect();
+        let outcomes = positions
+            .iter()
+            .map(|at| if at.is_multiple_of(2) { Done } else { Retry })
+            .collect::<Vec<_>>();
+        lock(&calls).insert(positions);
+        ready(outcomes)
     };
+    let handler = PerBatch::new(handler, 4);
     let (mut desk, inbox) = lanes(handler, 20, 1);
     desk.consume(run(1, 0..6));
     desk.consume(run(2, 8..9));
@@ -313,16 +320,14 @@ async fn batches_are_neighbours_of_one_run_and_no_longer_than_asked() {
 
 #[tokio::test]
 async fn rt_12_a_batch_that_panics_is_retried_as_a_whole_and_the_next_one_runs() {
-    let handler = PerBatch {
-        size: 4,
-        handler: |messages: Vec<Message>, _| {
-            assert!(messages[0].position() != 0, "at the call");
-            async move {
-                assert!(messages[0].position() != 4, "while polled");
-                crate::FirstDone(2)
-            }
-        },
+    let handler = |messages: Vec<Message>, _| {
+        assert!(messages[0].position() != 0, "at the call");
+        async move {
+            assert!(messages[0].position() != 4, "while polled");
+            crate::FirstDone(2)
+        }
     };
+    let handler = PerBatch::new(handler, 4);
     let (mut desk, inbox) = lanes(handler, 20, 1);
     desk.consume(run(1, 0..12));
     let known = verdicts(&inbox, 12).await;
@@ -343,7 +348,7 @@ async fn rt_12_a_batch_that_panics_is_retried_as_a_whole_and_the_next_one_runs()
 async fn a_call_can_ask_for_more_time() {
     let (extended, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, wait) = (Arc::clone(&extended), Arc::clone(&go_on));
-    let handler = WithContext(move |_: Message, context: crate::Context| {
+    let handler = WithContext::new(move |_: Message, context: crate::Context| {
         let (tell, wait) = (Arc::clone(&tell), Arc::clone(&wait));
         async move {
             context.extend(Duration::from_secs(60));
@@ -367,7 +372,7 @@ async fn a_call_can_ask_for_more_time() {
 fn a_handler_that_is_ready_costs_no_allocation_per_message() {
     const RUNS: u64 = 200;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let handler = WithContext(|message: Message, context: crate::Context| {
+    let handler = WithContext::new(|message: Message, context: crate::Context| {
         ready(if context.is_cancelled() {
             Retry
         } else if message.position() > 99 {
@@ -434,4 +439,70 @@ async fn whatever_is_ordered_meanwhile_every_message_is_reported_exactly_once() 
     verdicts(&inbox, 200 * 16).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(reports(&inbox), [], "nothing twice");
+}
+
+/// A handler of an ordered queue, with the compiler's help for closures.
+fn in_order<F, Fut>(handler: F) -> PerMessage<F, OrderlyOutcome>
+where
+    F: Fn(Message) -> Fut,
+    Fut: Future,
+{
+    PerMessage::new(handler)
+}
+
+#[tokio::test]
+async fn in_order_an_error_a_panic_and_being_given_up_suspend() {
+    let handler = in_order(|message: Message| {
+        assert!(message.position() != 1, "at the call");
+        async move {
+            match message.position() {
+                0 => Ok(SuspendFor(Duration::from_millis(20))),
+                2 => panic!("while polled"),
+                3 => Err("no"),
+                4 => pending().await,
+                _ => Ok(Commit),
+            }
+        }
+    });
+    let (mut desk, inbox) = lanes_of(handler, 20, 2);
+    for position in 0..6 {
+        desk.consume(run(u64::from(position), position..position + 1));
+    }
+    let mut known = verdicts(&inbox, 5).await;
+    desk.abandon(consume_id(4), 4);
+    known.extend(verdicts(&inbox, 1).await);
+    let pause = SuspendFor(Duration::from_millis(20));
+    let want = [pause, Suspend, Suspend, Suspend, Suspend, Commit].map(Verdict::Ordered);
+    assert_eq!(known.into_values().collect::<Vec<_>>(), want);
+}
+
+#[tokio::test]
+async fn in_order_what_does_not_fit_in_one_call_goes_back_unbegun() {
+    let (calls, seen) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
+    let (begun, most) = (Arc::clone(&calls), Arc::clone(&seen));
+    let handler = move |messages: Vec<Message>, _| {
+        begun.fetch_add(1, Ordering::SeqCst);
+        most.fetch_max(u32::try_from(messages.len()).unwrap(), Ordering::SeqCst);
+        async {
+            tokio::task::yield_now().await;
+            Commit
+        }
+    };
+    let (mut desk, inbox) = lanes_of(PerBatch::<_, OrderlyOutcome>::new(handler, 4), 20, 3);
+    desk.consume(run(1, 2..11));
+    let known = verdicts(&inbox, 9).await;
+    let want: Vec<_> = (2..11)
+        .map(|at| {
+            if at < 6 {
+                Verdict::Ordered(Commit)
+            } else {
+                Verdict::NotStarted
+            }
+        })
+        .collect();
+    assert_eq!(known.into_values().collect::<Vec<_>>(), want);
+    assert_eq!(
+        (calls.load(Ordering::SeqCst), seen.load(Ordering::SeqCst)),
+        (1, 4)
+    );
 }
