@@ -180,6 +180,13 @@ pub(crate) struct ConsumeArgs {
     /// Messages handed out a second, at most; what waits counts as fetched [default: no limit]
     #[arg(long, value_name = "N")]
     pub(crate) rate: Option<u32>,
+    /// Handle the messages of each queue one after another, under its lock at the broker. One that fails is
+    /// waited for: it comes again before anything behind it. All members of the group must do so
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) orderly: Option<bool>,
+    /// How long a queue rests before a message that failed comes again; with --orderly [default: 1000]
+    #[arg(long, value_name = "MILLISECONDS")]
+    pub(crate) suspend_time: Option<u64>,
     /// Tell of a queue that has messages and has finished none for so long [default: 60]
     #[arg(long, value_name = "SECS", value_parser = time_arg::seconds, allow_negative_numbers = true)]
     pub(crate) stalled_after: Option<Duration>,
@@ -208,7 +215,8 @@ pub(crate) struct ConsumeArgs {
     #[arg(long, value_name = "POLICY", value_parser = damaged_store)]
     pub(crate) damaged_store: Option<DamagedStore>,
     /// Run a shell command for each message, its body on standard input. Exit status 0: done, 65: dead
-    /// letter, 75 and every other: retry. What it prints goes to standard error
+    /// letter, 75 and every other: retry; with --orderly every other, 65 too, makes the queue wait. What it
+    /// prints goes to standard error
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub(crate) exec: Option<String>,
     /// Answer retry for the first N tries of each message, as a rehearsal

@@ -66,6 +66,10 @@ pub(crate) struct ConsumeSection {
     pub(crate) topic_count_max: Option<u32>,
     /// Body bytes of unfinished messages of one topic; there is no flag
     pub(crate) topic_bytes_max: Option<u64>,
+    /// `--orderly`
+    pub(crate) orderly: Option<bool>,
+    /// `--suspend-time`, in milliseconds
+    pub(crate) suspend_time: Option<u64>,
     /// `--stalled-after`
     #[serde(deserialize_with = "seconds")]
     pub(crate) stalled_after: Option<Duration>,
@@ -180,6 +184,8 @@ mod tests {
             rate = 6
             topic-count-max = 7
             topic-bytes-max = 8
+            orderly = true
+            suspend-time = 500
             stalled-after = 5
             illegal-offset = "hold"
             strategy = "AVG"
@@ -204,6 +210,8 @@ mod tests {
                 rate: Some(6),
                 topic_count_max: Some(7),
                 topic_bytes_max: Some(8),
+                orderly: Some(true),
+                suspend_time: Some(500),
                 stalled_after: Some(Duration::from_secs(5)),
                 illegal_offset: Some(IllegalOffsetPolicy::Hold),
                 strategy: Some(AllocateStrategy::Averagely),

@@ -28,13 +28,7 @@ fn verbs_and_flags_that_do_not_work_yet_are_not_there() {
     for verb in ["record", "replay", "top"] {
         assert!(refused(&[verb]).contains("unrecognized subcommand"), "{verb}");
     }
-    for flag in [
-        "--tls",
-        "--access-key=a",
-        "--secret-key-file=a",
-        "--orderly",
-        "--sql=a",
-    ] {
+    for flag in ["--tls", "--access-key=a", "--secret-key-file=a"] {
         let error = refused(&["consume", "T", "-g", "G", "-n", "127.0.0.1:1", flag]);
         assert!(error.contains("unexpected argument"), "{flag}: {error}");
     }

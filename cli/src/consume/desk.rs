@@ -10,7 +10,7 @@ use super::ends::Ends;
 use super::exec::Exec;
 use super::sink::Sink;
 use super::stop::Stop;
-use super::tally::{Admission, Counts, Progress, Tally};
+use super::tally::{Admission, Counts, Ending, Progress, Tally};
 use crate::clock::Clock;
 use crate::output::{Output, RecordView};
 use crate::talk::Talk;
@@ -44,6 +44,8 @@ pub(crate) struct Duties {
     pub(crate) fail_first: u32,
     /// How many distinct records belong to the run.
     pub(crate) limit: Option<u64>,
+    /// Where messages come in order: how often a queue waits for one that fails.
+    pub(crate) repeats_max: Option<u32>,
 }
 
 impl Desk {
@@ -61,11 +63,13 @@ impl Desk {
         }
     }
 
-    /// Handles a message. Without anything to wait for, it is done when it is first polled.
+    /// Handles a message that came so often before without going through the broker. Without anything to wait
+    /// for, it is done when it is first polled.
     pub(crate) async fn handle(
         &self,
         sink: Option<&Sink>,
         message: Message,
+        repeats: u32,
         cancelled: impl Future<Output = ()>,
     ) -> Outcome {
         if let Some(ends) = &self.duties.ends
@@ -80,23 +84,29 @@ impl Desk {
             return ticket.give_up().await;
         };
         if let Some(sink) = sink {
-            let written = sink.append(|out| self.write(out, &message, &body));
+            let written = sink.append(|out| self.write(out, &message, repeats, &body));
             if written.await.is_err() {
                 return ticket.give_up().await;
             }
         }
+        let times = message.reconsume_times().saturating_add(repeats);
         let outcome = match &self.duties.exec {
-            _ if self.is_rehearsal(&message) => Outcome::Retry,
+            _ if times < self.duties.fail_first => Outcome::Retry,
             None => Outcome::Done,
-            Some(exec) => self.execute(exec, &message, &body, cancelled).await,
+            Some(exec) => self.execute(exec, &message, times, &body, cancelled).await,
         };
-        ticket.settle(outcome);
+        ticket.settle(self.ending(outcome, times));
         outcome
     }
 
     /// Handles neighbouring messages with one write. Only for runs without a limit, an end and a
     /// command: those are about single messages.
-    pub(crate) async fn handle_all(&self, sink: Option<&Sink>, messages: Vec<Message>) -> Vec<Outcome> {
+    pub(crate) async fn handle_all(
+        &self,
+        sink: Option<&Sink>,
+        messages: Vec<Message>,
+        repeats: u32,
+    ) -> Vec<Outcome> {
         let mut tickets = Vec::with_capacity(messages.len());
         let mut bodies = Vec::with_capacity(messages.len());
         for message in &messages {
@@ -110,7 +120,7 @@ impl Desk {
         if let Some(sink) = sink {
             let written = sink.append(|out| {
                 for (message, body) in messages.iter().zip(&bodies) {
-                    self.write(out, message, body);
+                    self.write(out, message, repeats, body);
                 }
             });
             if written.await.is_err() {
@@ -119,12 +129,13 @@ impl Desk {
             }
         }
         let answer = |(ticket, message): (Ticket<'_>, &Message)| {
-            let outcome = if self.is_rehearsal(message) {
+            let times = message.reconsume_times().saturating_add(repeats);
+            let outcome = if times < self.duties.fail_first {
                 Outcome::Retry
             } else {
                 Outcome::Done
             };
-            ticket.settle(outcome);
+            ticket.settle(self.ending(outcome, times));
             outcome
         };
         tickets.into_iter().zip(&messages).map(answer).collect()
@@ -173,14 +184,14 @@ impl Desk {
         match self.tally().admit(message, || self.clock.elapsed()) {
             Admission::Admitted => Some(Ticket {
                 desk: self,
-                outcome: None,
+                ending: Ending::GivenUp,
             }),
             Admission::Surplus => None,
         }
     }
 
-    fn finish(&self, outcome: Option<Outcome>) {
-        let progress = self.tally().finish(outcome);
+    fn finish(&self, ending: Ending) {
+        let progress = self.tally().finish(ending);
         if progress == Progress::Complete {
             // While draining this comes late, and the first reason stands.
             self.stop(Stop::Count);
@@ -203,7 +214,7 @@ impl Desk {
             .ok()
     }
 
-    fn write(&self, out: &mut Vec<u8>, message: &Message, body: &[u8]) {
+    fn write(&self, out: &mut Vec<u8>, message: &Message, repeats: u32, body: &[u8]) {
         match &self.duties.output {
             Output::None => {}
             Output::Text => {
@@ -211,7 +222,7 @@ impl Desk {
                 out.push(b'\n');
             }
             Output::Json => {
-                let record = RecordView::consumed(message, body, self.consumer.as_str());
+                let record = RecordView::consumed(message, repeats, body, self.consumer.as_str());
                 serde_json::to_writer(&mut *out, &record)
                     .expect("memory takes every write, and keys are text");
                 out.push(b'\n');
@@ -220,18 +231,25 @@ impl Desk {
         }
     }
 
-    fn is_rehearsal(&self, message: &Message) -> bool {
-        message.reconsume_times() < self.duties.fail_first
+    /// Whether a message that was answered so, and had come so often before, comes again to this run.
+    fn ending(&self, outcome: Outcome, times: u32) -> Ending {
+        match self.duties.repeats_max {
+            _ if outcome == Outcome::Done => Ending::Done,
+            Some(most) if times < most => Ending::Suspended,
+            // After the last repeat it is a dead letter.
+            Some(_) | None => Ending::Failed,
+        }
     }
 
     async fn execute(
         &self,
         exec: &Exec,
         message: &Message,
+        times: u32,
         body: &Bytes,
         cancelled: impl Future<Output = ()>,
     ) -> Outcome {
-        match exec.run(message, body, cancelled).await {
+        match exec.run(message, times, body, cancelled).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 self.talk
@@ -254,12 +272,12 @@ impl Desk {
 /// giving up is what happens by itself.
 struct Ticket<'a> {
     desk: &'a Desk,
-    outcome: Option<Outcome>,
+    ending: Ending,
 }
 
 impl Ticket<'_> {
-    fn settle(mut self, outcome: Outcome) {
-        self.outcome = Some(outcome);
+    fn settle(mut self, ending: Ending) {
+        self.ending = ending;
     }
 
     /// Leaves the message to the next run.
@@ -271,140 +289,9 @@ impl Ticket<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        self.desk.finish(self.outcome);
+        self.desk.finish(self.ending);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{self, Write};
-    use std::pin::pin;
-    use std::sync::Arc;
-    use std::task::{Context, Poll, Waker};
-
-    use super::*;
-    use crate::talk::{Level, LogFormat};
-    use crate::testing::{message, message_of, queue};
-
-    fn desk(change: impl FnOnce(&mut Duties)) -> Desk {
-        let mut duties = Duties {
-            output: Output::None,
-            exec: None,
-            ends: None,
-            fail_first: 0,
-            limit: None,
-        };
-        change(&mut duties);
-        let talk = Talk::new(Level::Error, LogFormat::Text);
-        Desk::new(duties, "me@1".into(), Clock::start(), talk)
-    }
-
-    /// The outcome of a call that does not have to wait.
-    fn at_once(desk: &Desk, message: Message) -> Option<Outcome> {
-        let call = pin!(desk.handle(None, message, pending()));
-        match call.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(outcome) => Some(outcome),
-            Poll::Pending => None,
-        }
-    }
-
-    /// What was written, for the test to look at.
-    #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Paper {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    /// A pipe nobody reads any more.
-    struct Closed;
-
-    impl Write for Closed {
-        fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::BrokenPipe.into())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn without_output_a_message_is_done_at_once() {
-        let desk = desk(|_| {});
-        assert_eq!(at_once(&desk, message(1)), Some(Outcome::Done));
-        assert_eq!((desk.counts().consumed, desk.running()), (1, 0));
-    }
-
-    #[test]
-    fn the_first_tries_fail_when_rehearsing() {
-        let desk = desk(|duties| duties.fail_first = 2);
-        let table = [(0, Outcome::Retry), (1, Outcome::Retry), (2, Outcome::Done)];
-        for (times, want) in table {
-            assert_eq!(at_once(&desk, message_of(i64::from(times), times)), Some(want));
-        }
-        assert_eq!(desk.counts().failed, 2);
-    }
-
-    #[tokio::test]
-    async fn what_lies_beyond_the_count_is_never_answered() {
-        let desk = desk(|duties| duties.limit = Some(2));
-        assert_eq!(at_once(&desk, message(1)), Some(Outcome::Done));
-        assert_eq!(at_once(&desk, message(2)), Some(Outcome::Done));
-        assert_eq!(at_once(&desk, message(3)), None);
-        assert_eq!(desk.stopped().await, Stop::Count);
-        desk.drained().await;
-        assert_eq!(desk.counts().distinct, 2);
-    }
-
-    #[tokio::test]
-    async fn what_lies_behind_the_end_is_never_answered() {
-        let desk = desk(|duties| duties.ends = Some(Ends::default()));
-        assert_eq!(at_once(&desk, message(1)), None, "the end is not known");
-        desk.ends().unwrap().set(queue(), 2);
-        assert_eq!(at_once(&desk, message(1)), Some(Outcome::Done));
-        assert_eq!(at_once(&desk, message(2)), None);
-        desk.stop(Stop::End);
-        desk.drained().await;
-    }
-
-    #[tokio::test]
-    async fn a_record_is_settled_after_its_write() {
-        let (desk, paper) = (desk(|duties| duties.output = Output::Text), Paper::default());
-        let sink = Sink::new(paper.clone(), |_| {}).unwrap();
-        let outcome = desk.handle(Some(&sink), message(1), pending()).await;
-        assert_eq!(
-            (outcome, &**paper.0.lock().unwrap()),
-            (Outcome::Done, &b"hello\n"[..])
-        );
-        let outcomes = desk.handle_all(Some(&sink), vec![message(2), message(3)]).await;
-        assert_eq!(outcomes, [Outcome::Done; 2]);
-        assert_eq!(&**paper.0.lock().unwrap(), b"hello\nhello\nhello\n");
-    }
-
-    #[tokio::test]
-    async fn what_cannot_be_written_is_never_answered() {
-        let desk = Arc::new(desk(|duties| {
-            (duties.output, duties.limit) = (Output::Text, Some(2))
-        }));
-        let told = Arc::clone(&desk);
-        let sink = Sink::new(Closed, move |_| told.stop(Stop::PipeClosed)).unwrap();
-        tokio::select! {
-            outcome = desk.handle(Some(&sink), message(1), pending()) => panic!("{outcome:?}"),
-            outcomes = desk.handle_all(Some(&sink), vec![message(2)]) => panic!("{outcomes:?}"),
-            why = async {
-                let why = desk.stopped().await;
-                desk.drained().await;
-                why
-            } => assert_eq!(why, Stop::PipeClosed),
-        }
-        assert_eq!((desk.counts().consumed, desk.counts().failed), (2, 0));
-    }
-}
+mod tests;

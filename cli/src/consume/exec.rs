@@ -27,7 +27,8 @@ impl Exec {
         Self { command }
     }
 
-    /// Runs the command with the body on standard input; its exit status is the outcome. When
+    /// Runs the command with the body on standard input; its exit status is the outcome. `times` is how often
+    /// the message came before. When
     /// `cancelled` ends first the command is asked to end (SIGTERM); when this future is dropped it is
     /// killed. Both reach everything the command has started.
     ///
@@ -36,10 +37,11 @@ impl Exec {
     pub(crate) async fn run(
         &self,
         message: &Message,
+        times: u32,
         body: &Bytes,
         cancelled: impl Future<Output = ()>,
     ) -> io::Result<Outcome> {
-        let mut child = self.spawn(message)?;
+        let mut child = self.spawn(message, times)?;
         let mut group = Group::of(&child);
         let stdin = child.stdin.take();
         let feed = async {
@@ -67,7 +69,7 @@ impl Exec {
         status.map(outcome)
     }
 
-    fn spawn(&self, message: &Message) -> io::Result<Child> {
+    fn spawn(&self, message: &Message, times: u32) -> io::Result<Child> {
         let mut command = Command::new("sh");
         command
             .arg("-c")
@@ -78,7 +80,7 @@ impl Exec {
             .env("ROCKETMQ_MSG_ID", value(&message.msg_id()))
             .env("ROCKETMQ_KEYS", value(&message.keys().unwrap_or_default()))
             .env("ROCKETMQ_TAGS", value(&message.tags().unwrap_or_default()))
-            .env("ROCKETMQ_RECONSUME_TIMES", message.reconsume_times().to_string())
+            .env("ROCKETMQ_RECONSUME_TIMES", times.to_string())
             .stdin(Stdio::piped())
             // Records alone go to standard output.
             .stdout(Stdio::from(io::stderr()))
@@ -161,11 +163,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::testing::{message, message_of};
+    use crate::testing::message;
 
     async fn run(command: &str, body: &'static [u8]) -> Outcome {
         let exec = Exec::new(command.into());
-        exec.run(&message(7), &Bytes::from_static(body), pending())
+        exec.run(&message(7), 0, &Bytes::from_static(body), pending())
             .await
             .expect("sh can be started")
     }
@@ -200,7 +202,7 @@ mod tests {
                        $ROCKETMQ_RECONSUME_TIMES $ROCKETMQ_MSG_ID\" = \
                        \"orders 3 7 k1 k2 paid 2 0A00000200002A9F00000000000003E8\"";
         let exec = Exec::new(command.into());
-        let outcome = exec.run(&message_of(7, 2), &Bytes::new(), pending()).await;
+        let outcome = exec.run(&message(7), 2, &Bytes::new(), pending()).await;
         assert_eq!(outcome.unwrap(), Outcome::Done);
     }
 
@@ -216,10 +218,10 @@ mod tests {
         let exec = Exec::new("trap 'exit 65' TERM; while :; do sleep 0.01; done".into());
         // The shell needs a moment to set its trap.
         let cancelled = tokio::time::sleep(Duration::from_millis(500));
-        let outcome = exec.run(&message(7), &Bytes::new(), cancelled).await;
+        let outcome = exec.run(&message(7), 0, &Bytes::new(), cancelled).await;
         assert_eq!(outcome.unwrap(), Outcome::DeadLetter);
         let sleeper = Exec::new("sleep 60; exit 0".into());
-        let outcome = sleeper.run(&message(7), &Bytes::new(), ready(())).await;
+        let outcome = sleeper.run(&message(7), 0, &Bytes::new(), ready(())).await;
         assert_eq!(outcome.unwrap(), Outcome::Retry);
     }
 
@@ -233,7 +235,7 @@ mod tests {
         let exec = Exec::new(command);
         let (message, body) = (message(7), Bytes::new());
         let pid = {
-            let mut call = pin!(exec.run(&message, &body, pending()));
+            let mut call = pin!(exec.run(&message, 0, &body, pending()));
             loop {
                 let text = std::fs::read_to_string(&dir).unwrap_or_default();
                 if let Ok(pid) = text.trim().parse() {

@@ -13,6 +13,7 @@ mod distinct;
 mod ends;
 mod events;
 mod exec;
+mod face;
 mod plan;
 mod reporter;
 mod session;

@@ -1,7 +1,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rocketmq_consumer_core::config::{ConfigError, FilterExpression, GroupConfig, check_group_name};
+use rocketmq_consumer_core::config::{
+    ConfigError, ConsumeMode, FilterExpression, GroupConfig, check_group_name,
+};
 use rocketmq_consumer_core::ids::{ClientId, PeerAddr, Topic};
 use rocketmq_consumer_core::rate::Rate;
 
@@ -122,6 +124,17 @@ impl Plan {
             .set_rate_limit(args.rate.or(file.rate).map(Rate::per_second))
             .set_topic_count_max(file.topic_count_max)
             .set_topic_bytes_max(file.topic_bytes_max);
+        let is_orderly = args.orderly.or(file.orderly).unwrap_or(false);
+        if is_orderly {
+            config.set_mode(ConsumeMode::Orderly);
+        } else if args.suspend_time.is_some() {
+            return Err(Failure::usage(
+                "--suspend-time: only with --orderly does a queue wait",
+            ));
+        }
+        if let Some(pause) = args.suspend_time.or(file.suspend_time) {
+            config.set_suspend_time(Duration::from_millis(pause));
+        }
         config.set_strategy(args.strategy.clone().or(file.strategy).unwrap_or_default());
         config.check().map_err(refuse)?;
         if is_single {
@@ -149,6 +162,11 @@ impl Plan {
             output: args.output.clone().or(file.output).unwrap_or_default(),
             events: args.events,
         })
+    }
+
+    /// Whether the messages of a queue are handled one after another.
+    pub(crate) fn is_orderly(&self) -> bool {
+        *self.group.mode() == ConsumeMode::Orderly
     }
 
     /// The topics that were asked for.
@@ -180,6 +198,8 @@ pub(crate) fn refuse(error: ConfigError) -> Failure {
         "handler_batch" => "--batch",
         "pull_batch" => "--pull-batch",
         "max_reconsume" => "--max-reconsume",
+        "mode" => "--orderly",
+        "suspend_time" => "--suspend-time",
         "stalled_after" => "--stalled-after",
         "rate_limit" => "--rate",
         "topic_count_max" => "topic-count-max",
@@ -340,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_a_usage_error_that_names_the_flag() {
-        let table: [(&[&str], &str); 11] = [
+        let table: [(&[&str], &str); 12] = [
             (
                 &["T", "U:a", "-g", "G", "--sql", "a > 3"],
                 "--sql: topic U has tags",
@@ -350,6 +370,7 @@ mod tests {
                 "TOPIC: topic T: the SQL condition is blank",
             ),
             (&["T"], "-g GROUP"),
+            (&["T", "-g", "G", "--suspend-time", "50"], "--suspend-time: "),
             (&["T", "-g", "G", "--exec", " "], "--exec: "),
             (&["T", "-g", "a b"], "-g: "),
             (&["T", "-g", "DEFAULT_CONSUMER"], "-g: "),

@@ -1,6 +1,4 @@
 use std::collections::BTreeSet;
-use std::future::pending;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,17 +7,16 @@ use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 use rocketmq_consumer_core::status::QueueState;
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_tokio::{
-    Client, ClientBuilder, Consumer, ConsumerBuilder, Context, Request, Runtime as _, StartError, Target,
-    TokioRuntime,
+    Client, ClientBuilder, Consumer, Request, Runtime as _, StartError, Target, TokioRuntime,
 };
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::desk::{Desk, Duties};
 use super::ends::Ends;
+use super::face::Face;
 use super::plan::{Plan, refuse};
 use super::reporter::Reporter;
-use super::sink::Sink;
 use super::stop::Stop;
 use super::summary::Summary;
 use super::watch::{Watch, connect_verdict};
@@ -27,7 +24,6 @@ use super::words;
 use crate::args::ConsumeArgs;
 use crate::clock::Clock;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::settings::Settings;
 use crate::signals::{self, Signals};
 use crate::talk::{Level, Talk};
@@ -77,12 +73,6 @@ struct Session {
     ready: bool,
 }
 
-/// What handlers share.
-struct Face {
-    desk: Arc<Desk>,
-    sink: Option<Sink>,
-}
-
 impl Session {
     async fn start(mut plan: Plan, signals: Signals, clock: Clock, talk: Talk) -> Result<Self, Failure> {
         let runtime = TokioRuntime::new();
@@ -110,6 +100,7 @@ impl Session {
             ends: plan.end.then(Ends::default),
             fail_first: plan.fail_first,
             limit: plan.count,
+            repeats_max: plan.is_orderly().then(|| plan.group.max_reconsume()),
         };
         let has_command = duties.exec.is_some();
         let desk = Arc::new(Desk::new(duties, client.client_id().clone(), clock, talk));
@@ -288,9 +279,12 @@ impl Session {
     async fn close(&mut self, mut stop: Stop) -> (Stop, Option<bool>) {
         self.asking.abort_all();
         let (desk, client, consumer) = (&self.desk, &self.client, &self.consumer);
+        let is_orderly = self.plan.is_orderly();
         let mut closing = std::pin::pin!(async {
             let drained = tokio::time::timeout(DRAIN, desk.drained()).await.is_ok();
-            let _ = tokio::time::timeout(SEND_BACK, sent_back(desk, client, consumer)).await;
+            if !is_orderly {
+                let _ = tokio::time::timeout(SEND_BACK, sent_back(desk, client, consumer)).await;
+            }
             // What is still at a handler now does not belong to the run, so nobody waits for it.
             let report = consumer.shutdown(Duration::ZERO).await;
             client.shutdown(Duration::ZERO).await;
@@ -325,72 +319,6 @@ async fn sent_back(desk: &Desk, client: &Client, consumer: &Consumer) {
         && group.finished < counts.consumed
     {
         tokio::time::sleep(SEND_BACK_TICK).await;
-    }
-}
-
-impl Face {
-    fn new(desk: Arc<Desk>, output: &Output) -> Result<Arc<Self>, Failure> {
-        let told = Arc::clone(&desk);
-        let on_error = move |error: io::Error| {
-            told.stop(if error.kind() == io::ErrorKind::BrokenPipe {
-                Stop::PipeClosed
-            } else {
-                Stop::WriteFailed(error.to_string())
-            });
-        };
-        let sink =
-            match output {
-                Output::None => None,
-                Output::Text | Output::Json | Output::Format(_) => {
-                    let sink = Sink::new(io::stdout(), on_error);
-                    Some(sink.map_err(|error| {
-                        Failure::failed(format_args!("the system refuses a thread: {error}"))
-                    })?)
-                }
-            };
-        Ok(Arc::new(Self { desk, sink }))
-    }
-
-    async fn start(
-        self: Arc<Self>,
-        plan: &Plan,
-        client: &Client,
-        runtime: TokioRuntime,
-        has_command: bool,
-    ) -> Result<Consumer, StartError> {
-        let group = plan.group.clone();
-        let is_batched = *group.handler_batch() > 1;
-        let mut builder = ConsumerBuilder::new(runtime, group.group().clone());
-        if let Some(dir) = &plan.store_dir {
-            builder = builder.store_dir(dir);
-        }
-        let builder = builder.client(client).group_config(move |config| {
-            *config = group;
-            config
-        });
-        if has_command {
-            let handler = move |message, context: Context| {
-                let face = Arc::clone(&self);
-                async move {
-                    face.desk
-                        .handle(face.sink.as_ref(), message, context.cancelled())
-                        .await
-                }
-            };
-            builder.start_with_context(handler).await
-        } else if is_batched {
-            let handler = move |messages| {
-                let face = Arc::clone(&self);
-                async move { face.desk.handle_all(face.sink.as_ref(), messages).await }
-            };
-            builder.start_batch(handler).await
-        } else {
-            let handler = move |message| {
-                let face = Arc::clone(&self);
-                async move { face.desk.handle(face.sink.as_ref(), message, pending()).await }
-            };
-            builder.start(handler).await
-        }
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocketmq_consumer_core::ids::MessageQueue;
-use rocketmq_consumer_core::message::{Batch, Message, Outcome};
+use rocketmq_consumer_core::message::{Batch, Message};
 
 use super::distinct::OffsetSet;
 
@@ -19,8 +19,8 @@ pub(crate) struct Tally {
     limit: Option<u64>,
     closed: bool,
     running: u64,
-    /// Admitted and given up: these come again and do not count as done until then.
-    given_up: u64,
+    /// Admitted, and to come again to this run: these do not count as done until then.
+    awaited: u64,
     counts: Counts,
 }
 
@@ -59,6 +59,19 @@ pub(crate) enum Admission {
     Surplus,
 }
 
+/// How an admitted delivery ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It was answered with done.
+    Done,
+    /// It was answered with anything else, and the broker has it now.
+    Failed,
+    /// It was answered with anything else, and its queue waits for it: it comes again.
+    Suspended,
+    /// It was not answered and comes again.
+    GivenUp,
+}
+
 /// What is left to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -91,7 +104,7 @@ impl Tally {
             return Admission::Surplus;
         }
         if seen {
-            self.given_up = self.given_up.saturating_sub(1);
+            self.awaited = self.awaited.saturating_sub(1);
         } else {
             self.queues[queue].1.insert(offset);
             self.counts.distinct += 1;
@@ -103,15 +116,12 @@ impl Tally {
         Admission::Admitted
     }
 
-    /// Notes that an admitted delivery was answered, or given up (`None`).
-    pub(crate) fn finish(&mut self, outcome: Option<Outcome>) -> Progress {
+    /// Notes how an admitted delivery ended.
+    pub(crate) fn finish(&mut self, ending: Ending) -> Progress {
         debug_assert!(self.running > 0, "finished more than was admitted");
         self.running -= 1;
-        match outcome {
-            Some(Outcome::Done) => {}
-            Some(_) => self.counts.failed += 1,
-            None => self.given_up += 1,
-        }
+        self.counts.failed += u64::from(matches!(ending, Ending::Failed | Ending::Suspended));
+        self.awaited += u64::from(matches!(ending, Ending::Suspended | Ending::GivenUp));
         self.progress()
     }
 
@@ -136,7 +146,7 @@ impl Tally {
     }
 
     fn progress(&self) -> Progress {
-        let is_done = self.is_full() && self.given_up == 0;
+        let is_done = self.is_full() && self.awaited == 0;
         if self.running == 0 && (self.closed || is_done) {
             Progress::Complete
         } else {
@@ -192,15 +202,15 @@ mod tests {
         assert_eq!(admit(&mut tally, 6), Admission::Admitted);
         assert_eq!(admit(&mut tally, 7), Admission::Surplus);
         assert_eq!(admit(&mut tally, 5), Admission::Admitted, "the same record again");
-        assert_eq!(tally.finish(Some(Outcome::Done)), Progress::Open);
-        assert_eq!(tally.finish(Some(Outcome::Retry)), Progress::Open);
+        assert_eq!(tally.finish(Ending::Done), Progress::Open);
+        assert_eq!(tally.finish(Ending::Failed), Progress::Open);
         assert_eq!(
-            tally.finish(None),
+            tally.finish(Ending::GivenUp),
             Progress::Open,
             "it was given up and comes again"
         );
         assert_eq!(admit(&mut tally, 6), Admission::Admitted);
-        assert_eq!(tally.finish(Some(Outcome::Done)), Progress::Complete);
+        assert_eq!(tally.finish(Ending::Done), Progress::Complete);
         let times = (tally.counts().first, tally.counts().last);
         let millis = |ms| Some(Duration::from_millis(ms));
         assert_eq!(times, (millis(5), millis(6)), "what came beyond does not count");
@@ -221,8 +231,20 @@ mod tests {
         assert_eq!(tally.close(), Progress::Open);
         assert_eq!(admit(&mut tally, 2), Admission::Surplus);
         assert_eq!(admit(&mut tally, 1), Admission::Surplus);
-        assert_eq!(tally.finish(Some(Outcome::Done)), Progress::Complete);
+        assert_eq!(tally.finish(Ending::Done), Progress::Complete);
         assert_eq!(Tally::new(None).close(), Progress::Complete);
+    }
+
+    #[test]
+    fn a_run_is_not_complete_while_a_queue_waits_for_its_message() {
+        let mut tally = Tally::new(Some(1));
+        for ending in [Ending::Suspended, Ending::Suspended] {
+            assert_eq!(admit(&mut tally, 1), Admission::Admitted);
+            assert_eq!(tally.finish(ending), Progress::Open);
+        }
+        assert_eq!(admit(&mut tally, 1), Admission::Admitted);
+        assert_eq!(tally.finish(Ending::Done), Progress::Complete);
+        assert_eq!((tally.counts().consumed, tally.counts().failed), (3, 2));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) struct RecordView<'a> {
     inner: bool,
     body: &'a [u8],
     consumer: Option<&'a str>,
+    /// Deliveries of an ordered queue before this one that the record does not count.
+    repeats: u32,
     decoded: Option<DecodedParts>,
 }
 
@@ -35,8 +37,8 @@ struct DecodedParts {
 }
 
 impl<'a> RecordView<'a> {
-    /// A message that this consumer was handed.
-    pub(crate) fn consumed(message: &'a Message, body: &'a [u8], consumer: &'a str) -> Self {
+    /// A message that this consumer was handed, after so many repeats that went through no broker.
+    pub(crate) fn consumed(message: &'a Message, repeats: u32, body: &'a [u8], consumer: &'a str) -> Self {
         Self {
             topic: message.topic(),
             stored_topic: message.stored_topic(),
@@ -45,6 +47,7 @@ impl<'a> RecordView<'a> {
             inner: message.is_inner(),
             body,
             consumer: Some(consumer),
+            repeats,
             decoded: None,
         }
     }
@@ -59,6 +62,7 @@ impl<'a> RecordView<'a> {
             inner: false,
             body,
             consumer: None,
+            repeats: 0,
             decoded: Some(DecodedParts {
                 store_size: Some(record.bytes().len()),
                 physical_offset: record.physical_offset().0,
@@ -116,7 +120,8 @@ impl Serialize for RecordView<'_> {
         map.serialize_entry("born_host", &Shown(record.born_host()))?;
         map.serialize_entry("store_at", &record.store_at().as_unix_millis())?;
         map.serialize_entry("store_host", &Shown(record.store_host()))?;
-        map.serialize_entry("reconsume_times", &record.reconsume_times())?;
+        let times = i64::from(record.reconsume_times()) + i64::from(self.repeats);
+        map.serialize_entry("reconsume_times", &times)?;
         map.serialize_entry("properties", &properties)?;
         match std::str::from_utf8(self.body) {
             Ok(text) => map.serialize_entry("body", text)?,
@@ -157,7 +162,7 @@ mod tests {
     #[test]
     fn a_consumed_record_has_every_key() {
         let message = message(7);
-        let text = serde_json::to_string(&RecordView::consumed(&message, b"hello", "me@1")).unwrap();
+        let text = serde_json::to_string(&RecordView::consumed(&message, 0, b"hello", "me@1")).unwrap();
         assert!(text.starts_with(r#"{"topic":"orders","stored_topic":"orders","broker":"broker-a""#));
         let line: Value = serde_json::from_str(&text).unwrap();
         let want = json!({
@@ -168,6 +173,11 @@ mod tests {
             "properties": {"KEYS": "k1 k2", "TAGS": "paid"}, "body": "hello", "consumer": "me@1",
         });
         assert_eq!(line, want);
+        let again = serde_json::to_value(RecordView::consumed(&message, 2, b"hello", "me@1")).unwrap();
+        assert_eq!(
+            again["reconsume_times"], 2,
+            "as the Java client counts where messages are in order"
+        );
     }
 
     #[test]
