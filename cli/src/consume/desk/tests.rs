@@ -142,6 +142,8 @@ async fn what_cannot_be_written_is_never_answered() {
     let told = Arc::clone(&desk);
     let sink = Sink::new(Closed, move |_| told.stop(Stop::PipeClosed)).unwrap();
     tokio::select! {
+        // Both are admitted before anybody hears that the pipe is closed.
+        biased;
         outcome = desk.handle(Some(&sink), message(1), 0, pending()) => panic!("{outcome:?}"),
         outcomes = desk.handle_all(Some(&sink), vec![message(2)], 0) => panic!("{outcomes:?}"),
         why = async {
