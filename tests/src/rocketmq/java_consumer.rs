@@ -48,7 +48,9 @@ pub struct Received {
     pub reconsume_times: u32,
     /// Its body, read as UTF-8.
     pub body: String,
-    /// When the listener saw it, Unix milliseconds.
+    /// When the listener was called with it, Unix milliseconds.
+    pub began: u64,
+    /// When the listener had worked on it, Unix milliseconds; it is told then.
     pub at: u64,
 }
 
@@ -134,6 +136,11 @@ impl JavaConsumerBuilder {
     pub fn orderly(mut self) -> Self {
         self.arguments.push("--orderly".into());
         self
+    }
+
+    /// How long each call of the listener takes; no time by default.
+    pub fn work(self, each: Duration) -> Self {
+        self.flag("work-ms", each.as_millis().to_string())
     }
 
     /// Fails the first so many calls of the listener: the messages are retried.
@@ -321,6 +328,7 @@ fn received(value: &Value) -> Option<Received> {
         msg_id: text("msg_id")?,
         reconsume_times: small("reconsume_times")?,
         body: text("body")?,
+        began: value["began"].as_u64()?,
         at: value["at"].as_u64()?,
     })
 }

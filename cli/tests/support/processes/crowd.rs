@@ -16,6 +16,9 @@ use super::member::Member;
 /// How long the members may take to agree after a change.
 pub(crate) const AGREE: Duration = Duration::from_secs(25);
 
+/// How long a Java member works on a message that comes in order; it is told when the work is done.
+const WORK: Duration = Duration::from_millis(2);
+
 /// The members of a group that has the name of its topic.
 #[derive(Debug)]
 pub(crate) struct Crowd<'a> {
@@ -24,6 +27,7 @@ pub(crate) struct Crowd<'a> {
     /// Queues of the topic on each broker.
     queues: &'a [u32],
     journal: Journal,
+    orderly: bool,
     ours: BTreeMap<String, Member>,
     java: BTreeMap<String, JavaMember>,
     brokers: Vec<AdminClient>,
@@ -38,12 +42,19 @@ impl<'a> Crowd<'a> {
             topic,
             queues,
             journal: Journal::default(),
+            orderly: false,
             ours: BTreeMap::new(),
             java: BTreeMap::new(),
             brokers: brokers
                 .map(|broker| broker.admin().expect("the broker listens"))
                 .collect(),
         }
+    }
+
+    /// All its members will handle the messages of a queue one after another.
+    pub(crate) fn orderly(mut self) -> Self {
+        self.orderly = true;
+        self
     }
 
     /// What its members were given.
@@ -63,11 +74,17 @@ impl<'a> Crowd<'a> {
 
     /// One of ours joins; returns when it was started.
     pub(crate) fn ours_joins(&mut self, id: &str) -> Instant {
-        let args = [self.topic, "-g", self.topic, "-n", self.cluster.name_server()];
+        let mut args = vec![self.topic, "-g", self.topic, "-n", self.cluster.name_server()];
+        args.extend(self.orderly.then_some("--orderly"));
         let at = now();
         let member = Member::start(&self.journal, id, 0, &args);
         self.ours.insert(id.into(), member);
         at
+    }
+
+    /// The queues of the topic that one of ours owns.
+    pub(crate) fn owned_by_ours(&self, id: &str) -> BTreeSet<Queue> {
+        self.ours[id].owned(self.topic)
     }
 
     /// One of ours leaves as it should; returns when it was told.
@@ -89,13 +106,16 @@ impl<'a> Crowd<'a> {
 
     /// A Java client joins; returns when it says that it has started.
     pub(crate) fn java_joins(&mut self, ip: &str, instance: &str) -> Instant {
-        let builder = JavaConsumer::builder(self.cluster.name_server(), self.topic)
+        let mut builder = JavaConsumer::builder(self.cluster.name_server(), self.topic)
             .subscribe(self.topic, "*")
             .client_ip(ip)
             .instance(instance)
             .from_first()
             // The retry topic is there only after the first heartbeat; Java learns of it this way.
             .route_refresh(Duration::from_secs(1));
+        if self.orderly {
+            builder = builder.orderly().work(WORK);
+        }
         let member = JavaMember::start(&self.journal, builder);
         self.java.insert(member.id().into(), member);
         // The start of a JVM is no part of what is measured.
@@ -121,11 +141,16 @@ impl<'a> Crowd<'a> {
     /// Waits until every member owns exactly its share, as the members themselves and both brokers say;
     /// then until messages that are stored from now on come to the owner of their queue.
     pub(crate) fn agree(&mut self, what: &str, since: Instant) {
+        self.agree_within(what, since, AGREE);
+    }
+
+    /// The same, where it may take longer or must be quicker.
+    pub(crate) fn agree_within(&mut self, what: &str, since: Instant, limit: Duration) {
         let shares = self.shares();
         let differences = RefCell::default();
         let took = wait_until(
             since,
-            AGREE,
+            limit,
             || {
                 differences.replace(self.differences(&shares));
                 differences.borrow().is_empty()

@@ -10,7 +10,7 @@ mod load;
 mod member;
 
 pub(crate) use clock::{now, wait_until};
-pub(crate) use crowd::Crowd;
+pub(crate) use crowd::{AGREE, Crowd};
 pub(crate) use java_member::JavaMember;
 pub(crate) use journal::{Delivery, Journal, Queue};
 pub(crate) use load::{Load, Loads, Sent};

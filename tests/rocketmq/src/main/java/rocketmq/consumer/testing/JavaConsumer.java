@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -24,24 +25,27 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 public final class JavaConsumer {
     private final boolean quiet;
     private final long expect;
+    private final long workMs;
     private final AtomicLong failuresLeft;
     private final AtomicLong count = new AtomicLong();
     private final AtomicLong firstNanos = new AtomicLong();
     private volatile long lastNanos;
 
-    private JavaConsumer(boolean quiet, long expect, long failFirst) {
+    private JavaConsumer(boolean quiet, long expect, long workMs, long failFirst) {
         this.quiet = quiet;
         this.expect = expect;
+        this.workMs = workMs;
         this.failuresLeft = new AtomicLong(failFirst);
     }
 
     public static void main(String[] args) throws Exception {
         Flags flags = new Flags(args,
             Set.of("name-server", "group", "subscribe", "client-ip", "instance", "model", "from", "batch",
-                "threads", "expect", "fail-first", "route-refresh-ms", "strategy", "sql"),
+                "threads", "expect", "work-ms", "fail-first", "route-refresh-ms", "strategy", "sql"),
             Set.of("quiet", "orderly"));
         JavaConsumer peer = new JavaConsumer(
-            flags.has("quiet"), flags.number("expect", Long.MAX_VALUE), flags.number("fail-first", 0));
+            flags.has("quiet"), flags.number("expect", Long.MAX_VALUE), flags.number("work-ms", 0),
+            flags.number("fail-first", 0));
 
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(flags.required("group"));
         consumer.setNamesrvAddr(flags.required("name-server"));
@@ -100,14 +104,18 @@ public final class JavaConsumer {
         Peer.line("{\"ready\":{\"client_id\":" + Peer.quote(consumer.buildMQClientId()) + "}}");
     }
 
-    /** Notes a batch; false while failures are still to be made. A failed batch is printed as well. */
+    /** Works on a batch and notes it; false while failures are still to be made. A failed batch is printed too. */
     private boolean accept(List<MessageExt> messages, String broker) {
+        long began = System.currentTimeMillis();
+        if (workMs > 0) {
+            LockSupport.parkNanos(workMs * 1_000_000);
+        }
         long now = System.nanoTime();
         firstNanos.compareAndSet(0, now);
         lastNanos = now;
         if (!quiet) {
             for (MessageExt message : messages) {
-                Peer.line(line(message, broker));
+                Peer.line(line(message, broker, began));
             }
         }
         boolean fail = failuresLeft.get() > 0 && failuresLeft.getAndDecrement() > 0;
@@ -121,7 +129,7 @@ public final class JavaConsumer {
         return !fail;
     }
 
-    private static String line(MessageExt message, String broker) {
+    private static String line(MessageExt message, String broker, long began) {
         return "{\"topic\":" + Peer.quote(message.getTopic())
             + ",\"broker\":" + Peer.quote(broker)
             + ",\"queue_id\":" + message.getQueueId()
@@ -129,6 +137,7 @@ public final class JavaConsumer {
             + ",\"msg_id\":" + Peer.quote(message.getMsgId())
             + ",\"reconsume_times\":" + message.getReconsumeTimes()
             + ",\"body\":" + Peer.quote(new String(message.getBody(), StandardCharsets.UTF_8))
+            + ",\"began\":" + began
             + ",\"at\":" + System.currentTimeMillis() + "}";
     }
 
