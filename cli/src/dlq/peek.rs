@@ -81,7 +81,7 @@ fn write(output: &Output, message: &Message, body: &[u8], client: &str) -> Resul
             lines.bytes(body)?;
             lines.text("\n")?;
         }
-        Output::Json => lines.json(&RecordView::consumed(message, body, client))?,
+        Output::Json => lines.json(&RecordView::consumed(message, 0, body, client))?,
         Output::Format(format) => {
             let mut line = Vec::new();
             format.write(&mut line, message, body);
