@@ -174,7 +174,7 @@ pub(crate) struct ConsumeArgs {
     /// Messages asked for in one pull [default: 32]
     #[arg(long, value_name = "N")]
     pub(crate) pull_batch: Option<u32>,
-    /// Retries of a message before it becomes a dead letter [default: 16]
+    /// Retries of a message before it becomes a dead letter [default: 16; with --orderly without end]
     #[arg(long, value_name = "N")]
     pub(crate) max_reconsume: Option<u32>,
     /// Messages handed out a second, at most; what waits counts as fetched [default: no limit]

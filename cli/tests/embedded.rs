@@ -62,6 +62,58 @@ fn what_is_produced_is_consumed_and_no_longer_waits() {
 }
 
 #[test]
+fn in_order_a_message_that_fails_holds_up_its_queue_and_none_other() {
+    let broker = Broker::start(&["--topic=orders:2"]);
+    let sent = broker.run(&["produce", "orders"], b"a\nb\nc\nd\ne\nf\n");
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let base = [
+        "consume",
+        "orders",
+        "-g",
+        "shipping",
+        "--from",
+        "earliest",
+        "--idle-exit",
+        "10",
+    ];
+    let in_order = [
+        "--orderly",
+        "--suspend-time",
+        "20",
+        "-c",
+        "6",
+        "-o",
+        "%q %o %v\\n",
+    ];
+    for (fails, more) in [
+        ("--fail-first=2", &[][..]),
+        ("--fail-first=0", &["--exec", "true"]),
+    ] {
+        let group = ["-g", &format!("shipping{}", more.len())];
+        let args = [&base[..2], &group, &base[4..], &in_order, &[fails], more].concat();
+        let ran = broker.run(&args, b"");
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        for queue in ["0 ", "1 "] {
+            let mut lines: Vec<_> = ran
+                .stdout
+                .lines()
+                .filter(|line| line.starts_with(queue))
+                .collect();
+            let tries = lines.len() / 3;
+            assert_eq!(
+                (tries, lines.len() % 3),
+                (if more.is_empty() { 3 } else { 1 }, 0),
+                "{}",
+                ran.stdout
+            );
+            assert!(lines.is_sorted(), "{lines:?}");
+            lines.dedup();
+            assert_eq!(lines.len(), 3);
+        }
+    }
+}
+
+#[test]
 fn a_signal_ends_it() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 0)] {
         assert_eq!(Broker::start(&[]).end(signal), Some(code));

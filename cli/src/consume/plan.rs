@@ -359,6 +359,29 @@ mod tests {
     }
 
     #[test]
+    fn order_is_asked_for_by_flag_or_file() {
+        let path = std::env::temp_dir().join(format!("rocketcat-order-{}.toml", std::process::id()));
+        std::fs::write(&path, "[consume]\norderly = true\nsuspend-time = 500\n").unwrap();
+        let file = path.to_str().unwrap();
+        let table: [(&[&str], bool, u64); 6] = [
+            (&[], false, 1_000),
+            (&["--orderly"], true, 1_000),
+            (&["--orderly", "--suspend-time", "20"], true, 20),
+            (&["--config", file], true, 500),
+            (&["--config", file, "--suspend-time=30", "--orderly"], true, 30),
+            (&["--config", file, "--orderly=false"], false, 500),
+        ];
+        for (flags, orderly, pause) in table {
+            let plan = plan(&[&["T", "-g", "G"], flags].concat()).unwrap();
+            let said = (plan.is_orderly(), *plan.group.suspend_time());
+            assert_eq!(said, (orderly, Duration::from_millis(pause)), "{flags:?}");
+        }
+        let failure = plan(&["T", "-g", "G", "--orderly", "--suspend-time", "9"]).unwrap_err();
+        assert!(failure.message.unwrap().starts_with("--suspend-time: "));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
     fn what_makes_no_sense_is_a_usage_error_that_names_the_flag() {
         let table: [(&[&str], &str); 12] = [
             (

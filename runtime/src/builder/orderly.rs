@@ -21,8 +21,8 @@ impl<R: Runtime> ConsumerBuilder<R> {
     /// Starts the consumer with a handler that is given the messages of a queue one after another.
     ///
     /// An error and a panic mean [`OrderlyOutcome::Suspend`]: the message comes again, before anything behind it,
-    /// after [`Self::suspend_time`]. After [`Self::max_reconsume`] repeats it becomes a dead letter, and its
-    /// successor is next.
+    /// after [`Self::suspend_time`]. After [`Self::max_reconsume`] repeats it becomes a dead letter and its successor
+    /// is next; unless that is set, the queue waits without end.
     ///
     /// ```
     /// use rocketmq_consumer::{Message, OrderlyOutcome};

@@ -527,3 +527,50 @@ async fn a_group_that_is_refused_is_not_ready_until_something_else_is_wished() {
     consumer.set_concurrency(7);
     assert_eq!(consumer.ready().await, Ok(()));
 }
+
+/// What the machine was told of the next group that starts.
+async fn started(script: &Script) -> (crate::ConsumeMode, u32) {
+    loop {
+        if let Event::App(AppEvent::StartGroup(config)) = script.event().await {
+            return (*config.mode(), *config.handler_batch());
+        }
+    }
+}
+
+#[tokio::test]
+async fn handlers_that_keep_the_order_can_be_started() {
+    use crate::OrderlyOutcome::{Commit, Suspend};
+    let (client, script) = client("in-order");
+    let ordered = |outcome| Report::All(Verdict::Ordered(outcome));
+    let (first, rest) = (RunRange { start: 0, end: 1 }, RunRange { start: 1, end: 3 });
+    let unbegun = (rest, Report::All(Verdict::NotStarted));
+    for one_each in 0..3 {
+        // A size that is of no use: the machine hands out one message a call.
+        let builder = builder(&client).batch_size(8);
+        let consumer = match one_each {
+            0 => builder.start_orderly(|_| async { Err::<(), _>("no") }).await,
+            1 => builder.start_orderly_with_context(|_, _| async { Suspend }).await,
+            _ => builder.start_orderly_blocking(|_| Suspend).await,
+        };
+        let consumer = consumer.unwrap();
+        assert_eq!(started(&script).await, (crate::ConsumeMode::Orderly, 1));
+        assert_eq!(report(&script).await, unbegun);
+        assert_eq!(report(&script).await, (first, ordered(Suspend)));
+        consumer.shutdown(Duration::ZERO).await;
+    }
+    let consumer = builder(&client)
+        .batch_size(8)
+        .start_orderly_batch(|all| async move { assert_eq!(all.len(), 3) })
+        .await
+        .unwrap();
+    assert_eq!(started(&script).await, (crate::ConsumeMode::Orderly, 8));
+    assert_eq!(report(&script).await.1, ordered(Commit));
+    consumer.shutdown(Duration::ZERO).await;
+
+    let mut stream = builder(&client).batch_size(8).stream_orderly().await.unwrap();
+    assert_eq!(started(&script).await, (crate::ConsumeMode::Orderly, 1));
+    stream.next().await.unwrap().commit();
+    assert_eq!(report(&script).await, unbegun);
+    assert_eq!(report(&script).await, (first, ordered(Commit)));
+    stream.shutdown(Duration::ZERO).await;
+}
