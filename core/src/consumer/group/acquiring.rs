@@ -104,9 +104,7 @@ impl Group {
     }
 
     pub(super) fn ask_stored(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey) {
-        if self.keeps_offsets() {
-            return self.begin_where_left(cx, peers, key);
-        }
+        let keeps_offsets = self.keeps_offsets();
         let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_acquiring()) else {
             return;
         };
@@ -117,6 +115,9 @@ impl Group {
         // What is stored is where the application does not want to be.
         if let Some(find) = queue.sought {
             return self.find_start(cx, key, find);
+        }
+        if keeps_offsets {
+            return self.begin_where_left(cx, peers, key);
         }
         // The offset may be asked before the newest subscription is known there.
         let replica = peers.listener(&queue.name.broker);

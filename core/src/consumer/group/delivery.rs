@@ -61,6 +61,10 @@ impl Group {
             let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) else {
                 continue;
             };
+            if queue.order.is_some() && !(queue.has_next_in_order() && queue.may_consume(cx.now)) {
+                queue.listed = false;
+                continue;
+            }
             let most = match self.flow.turn(cx.now, &queue.name, self.dispatch.waiting()) {
                 Turn::Take(most) => most,
                 Turn::Pass => {
@@ -80,9 +84,6 @@ impl Group {
             let deadline = cx.now + self.config.delivery_deadline;
             queue.listed = false;
             let most = if queue.order.is_some() {
-                if !queue.has_next_in_order() || !queue.may_consume(cx.now) {
-                    continue;
-                }
                 room.min(self.dispatch.handler_batch())
             } else {
                 room

@@ -345,7 +345,7 @@ impl Group {
             GroupTimer::Strays => self.on_strays_timer(cx),
             GroupTimer::Locks => self.on_locks_timer(cx, peers),
             GroupTimer::Directs => self.on_directs_timer(cx),
-            GroupTimer::Flow => self.on_flow_timer(cx),
+            GroupTimer::Flow => self.take_turns(cx),
         }
     }
 

@@ -174,12 +174,12 @@ impl Group {
             self.room_for_a_name()?;
         }
         self.flow.limiter.set(topic, rate, cx.now);
-        self.on_flow_timer(cx);
+        self.take_turns(cx);
         Ok(())
     }
 
     /// Tokens have come, or another rate: whoever waited may have a turn.
-    pub(super) fn on_flow_timer(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn take_turns(&mut self, cx: &mut Cx<'_>) {
         cx.timers.cancel(self.timer(GroupTimer::Flow));
         for key in self.flow.limiter.come_back() {
             self.dispatch.enlist(key);

@@ -24,7 +24,6 @@ use alloc::sync::Arc;
 use smallvec::smallvec;
 
 use crate::action::AppAction;
-use crate::config::ConsumeMode;
 use crate::consumer::cx::{Cx, GroupTimer, Wish};
 use crate::consumer::reply::{Asker, Refused, Reply};
 use crate::event::{Report, RunRange, Verdict};
@@ -222,7 +221,7 @@ impl Group {
         let took = cx.now.saturating_since(since);
         self.tell_direct(cx, &direct.batch, result.name());
         let answer = ConsumeDirectlyAnswer {
-            order: self.config.mode == ConsumeMode::Orderly,
+            order: self.config.is_orderly(),
             auto_commit: true,
             result: Some(result),
             remark,

@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use core::time::Duration;
 
-use crate::config::{ClientConfig, ConsumeMode, MessageModel, StartAt};
+use crate::config::{ClientConfig, MessageModel, StartAt};
 use crate::consumer::cx::Cx;
 use crate::ids::{MessageQueue, PeerAddr, QueueOffset};
 use crate::status::LockStatus;
@@ -52,11 +52,11 @@ impl Group {
     }
 
     fn queue_infos(&self, cx: &Cx<'_>) -> BTreeMap<MessageQueue, QueueInfo> {
-        let is_ordered = self.config.mode == ConsumeMode::Orderly;
+        let is_ordered = self.config.is_orderly();
         let owned = self.by_name.iter().filter_map(|(name, key)| {
             let tenure = self.queues.get(*key).and_then(Queue::tenure)?;
             let lock = self.locks.as_ref().and_then(|locks| locks.status(name, cx.now));
-            Some((name.clone(), queue_info(cx, tenure, lock, is_ordered)))
+            Some((name.clone(), queue_info(cx, tenure, is_ordered, lock)))
         });
         owned.collect()
     }
@@ -69,10 +69,7 @@ impl Group {
         let servers: String = name_servers.iter().map(|server| format!("{server};")).collect();
         let (permits, _) = self.dispatch.permits();
         put(property::CONCURRENCY, permits.to_string());
-        put(
-            property::ORDERLY,
-            (self.config.mode == ConsumeMode::Orderly).to_string(),
-        );
+        put(property::ORDERLY, self.config.is_orderly().to_string());
         put(property::CONSUME_TYPE, ConsumeType::Passively.name().to_owned());
         put(property::CLIENT_VERSION, VERSION_NAME.to_owned());
         put(property::STARTED_AT, self.started_at.as_unix_millis().to_string());
@@ -140,7 +137,7 @@ impl Group {
     }
 }
 
-fn queue_info(cx: &Cx<'_>, tenure: &Tenure, lock: Option<LockStatus>, is_ordered: bool) -> QueueInfo {
+fn queue_info(cx: &Cx<'_>, tenure: &Tenure, is_ordered: bool, lock: Option<LockStatus>) -> QueueInfo {
     let none = QueueOffset(0);
     let (cached_min_offset, cached_max_offset) = tenure.window.cached().unwrap_or((none, none));
     let handed = tenure.window.handed().filter(|_| is_ordered);
@@ -155,7 +152,7 @@ fn queue_info(cx: &Cx<'_>, tenure: &Tenure, lock: Option<LockStatus>, is_ordered
         commit_offset: Some(tenure.window.lowest_unfinished()),
         dropped: false,
         last_consume: tenure.last_run.map(wall),
-        last_lock: lock.and_then(|lock| lock.expires).map(|end| wall(end - LEASE)),
+        last_lock: lock.and_then(|lock| lock.expires).map(|at| wall(at - LEASE)),
         last_pull: tenure.pull.asked_at().map(wall),
         locked: lock.is_some_and(|lock| lock.held),
         handed_count: i32::try_from(handed_count).unwrap_or(i32::MAX),

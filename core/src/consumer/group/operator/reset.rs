@@ -49,6 +49,10 @@ impl Group {
             return;
         };
         if queue.is_acquiring() {
+            // Who has the lock was told the same, and commits it before it is ours.
+            if !queue.may_consume(cx.now) {
+                return;
+            }
             queue.stop_asking(cx);
             return self.own(cx, peers, key, to, None);
         }
