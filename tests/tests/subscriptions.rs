@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rocketmq_consumer_core::action::{AppAction, RefusalReason};
-use rocketmq_consumer_core::config::{FilterExpression, GroupConfig, SUBSCRIPTIONS_MAX};
-use rocketmq_consumer_core::event::AppEvent;
+use rocketmq_consumer_core::config::{ConsumeMode, FilterExpression, GroupConfig, SUBSCRIPTIONS_MAX};
+use rocketmq_consumer_core::event::{AppEvent, Verdict};
 use rocketmq_consumer_core::ids::Topic;
+use rocketmq_consumer_core::message::OrderlyOutcome;
 use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::status::{HoldReason, QueueState, SubscriptionState};
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
@@ -15,12 +16,15 @@ use rocketmq_consumer_core::wire::request::heartbeat::{HeartbeatAnswer, Heartbea
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::route::RouteRequest;
-use rocketmq_consumer_testing::world::{Asked, Bench, Handling, Run, StoredMessage, World, ms, queue, secs};
+use rocketmq_consumer_testing::world::{
+    Asked, Bench, Handling, Run, StoredMessage, World, address, ms, queue, secs,
+};
 
 const BEAT: RequestCode = RequestCode::HEART_BEAT;
 const CHECK: RequestCode = RequestCode::CHECK_CLIENT_CONFIG;
 const COMMIT: RequestCode = RequestCode::UPDATE_CONSUMER_OFFSET;
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
+const UNLOCK: RequestCode = RequestCode::UNLOCK_BATCH_MQ;
 const ROUTE: RequestCode = RequestCode::GET_ROUTEINFO_BY_TOPIC;
 
 fn subscribe(topic: &str, filter: impl Into<FilterExpression>) -> AppEvent {
@@ -323,6 +327,19 @@ fn a_topic_that_is_given_back_is_committed_before_brokers_hear_of_it() {
         (pull.topic.as_str(), pull.offset.0, Some(pull.sub_version)),
         ("T", 2, version)
     );
+}
+
+/// Without the topic nobody is known who could acknowledge anything.
+#[test]
+fn the_only_topic_with_a_route_can_be_given_back() {
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*").subscribe("U".into(), "*");
+    });
+    bench.settle();
+    bench.tell(unsubscribe("T"));
+    assert_eq!(in_force(&bench), [("T".into(), None)]);
+    bench.sleep(secs(1));
+    assert!(bench.connections().iter().all(|(_, addr)| *addr != address("a")));
 }
 
 #[test]
@@ -720,4 +737,70 @@ fn an_empty_answer_moves_a_queue_with_a_condition_as_any_other() {
         .map(|pull| pull.request::<PullRequest>().offset.0)
         .collect();
     assert!(next.contains(&700), "{next:?}");
+}
+
+// ---- in order, and broadcasting -------------------------------------------------------------------
+
+/// A member of `T` and `U` in order, with one message of `T` at its handler.
+fn in_order() -> (Bench, Run) {
+    let mut bench = Bench::new(|_, group| {
+        group
+            .subscribe("T".into(), "a")
+            .subscribe("U".into(), "*")
+            .set_mode(ConsumeMode::Orderly);
+    });
+    bench.store("T", 0, 0);
+    bench.settle();
+    let (pull, _) = bench.expect_pull();
+    bench.found(&pull, &messages(&[(0, "a"), (1, "a")]), 2);
+    let run = bench.take_runs().remove(0);
+    assert_eq!(run.offsets(), [0]);
+    bench.drop_requests(PULL);
+    (bench, run)
+}
+
+const IN_ORDER: Verdict = Verdict::Ordered(OrderlyOutcome::Commit);
+
+#[test]
+fn a_changed_filter_keeps_the_lock_and_the_order() {
+    let (mut bench, run) = in_order();
+    bench.tell(subscribe("T", "b"));
+    bench.sleep(secs(2));
+    assert_eq!(
+        (bench.outstanding(PULL).len(), in_force(&bench).len()),
+        (0, 0),
+        "its handler runs"
+    );
+    bench.report(&run, IN_ORDER);
+    bench.sleep(ms(1));
+    assert_eq!(in_force(&bench), [("T".into(), Some("b".into()))]);
+    let (pull, request) = bench.expect_pull();
+    assert_eq!(request.offset.0, 1);
+    assert_eq!(bench.sent(UNLOCK).len(), 0, "nobody else could have had it");
+    bench.found(&pull, &messages(&[(1, "a"), (2, "b"), (3, "b")]), 4);
+    assert_eq!(offsets(&bench.take_runs()), [2]);
+}
+
+#[test]
+fn a_topic_in_order_is_unlocked_behind_its_last_commit() {
+    let (mut bench, run) = in_order();
+    bench.set_queues("U", &[("a", 1)]);
+    bench.sleep(secs(2));
+    let beats = bench.sent(BEAT).len();
+    bench.tell(unsubscribe("T"));
+    bench.sleep(secs(1));
+    assert_eq!((bench.sent(UNLOCK).len(), bench.sent(BEAT).len()), (0, beats));
+    bench.report(&run, IN_ORDER);
+    bench.sleep(ms(1));
+    assert_eq!(in_force(&bench), [("T".into(), None)]);
+    let sent = bench.all_sent();
+    let place = |code| {
+        sent.iter()
+            .rposition(|asked| asked.code == code)
+            .expect("it was sent")
+    };
+    assert!(place(COMMIT) < place(UNLOCK) && place(COMMIT) < place(BEAT));
+    let last: CommitOffsetRequest = sent[place(COMMIT)].request();
+    assert_eq!(last.offset.0, 1);
+    assert_eq!(last_told(&bench, "T"), None);
 }

@@ -312,14 +312,20 @@ impl Heartbeats {
         }
     }
 
-    /// Whether somebody knows us, and everybody who does knows `revision`. Who is out of reach has forgotten us.
-    pub(crate) fn is_known_everywhere(&self, revision: u64) -> bool {
-        let mut known = self
-            .beats
-            .values()
-            .filter_map(|beat| beat.acknowledged)
-            .peekable();
-        known.peek().is_some() && known.all(|known| known >= revision)
+    /// Whether everybody who knows us knows `revision`. Who is out of reach has forgotten us.
+    pub(crate) fn is_known_to_all(&self, revision: u64) -> bool {
+        let mut known = self.beats.values().filter_map(|beat| beat.acknowledged);
+        known.all(|known| known >= revision)
+    }
+
+    /// Whether an address is one of those that are told.
+    pub(crate) fn names(&self, addr: &PeerAddr) -> bool {
+        self.beats.contains_key(addr)
+    }
+
+    /// Whether somebody knows us at all.
+    pub(crate) fn is_known(&self) -> bool {
+        self.beats.values().any(|beat| beat.acknowledged.is_some())
     }
 
     pub(crate) fn is_acknowledged(&self, addr: &PeerAddr) -> bool {

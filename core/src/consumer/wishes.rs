@@ -95,6 +95,8 @@ impl ConsumerState {
                 let used = self.used_topics();
                 self.routes.keep_only(&mut self.ground.cx(), &used);
                 self.use_addresses();
+                // Who is not used any more need not be told.
+                self.each_group(Group::settle_changes);
             }
             Wish::Route(topic) => {
                 self.use_addresses();
@@ -173,6 +175,10 @@ impl ConsumerState {
     }
 
     fn beat(&mut self, addr: PeerAddr, revision: u64) {
+        if !self.beats.names(&addr) {
+            // Forgotten since that was wished: a heartbeat would dial it anew.
+            return;
+        }
         let request = HeartbeatRequest {
             client_id: self.config.client_id.clone(),
             consumers: self

@@ -247,10 +247,11 @@ impl Group {
     }
 
     fn tell_what_is_in_force(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
-        let known =
-            |revision: Option<u64>| revision.is_some_and(|known| peers.beats.is_known_everywhere(known));
+        let told = |revision: Option<u64>| revision.is_some_and(|told| peers.beats.is_known_to_all(told));
         let changed = self.subscriptions.iter().filter(|(topic, of)| {
-            matches!(of.change, Change::Telling(revision) if known(revision))
+            // Who is known to nobody consumes nothing.
+            peers.beats.is_known()
+                && matches!(of.change, Change::Telling(revision) if told(revision))
                 && !self.is_giving_back_any_of(topic)
         });
         let changed: Vec<Topic> = changed.map(|(topic, _)| topic.clone()).collect();
@@ -261,7 +262,7 @@ impl Group {
                 self.tell_changed(cx, &topic, Some(filter));
             }
         }
-        let departed = self.departed.iter().filter(|(_, revision)| known(**revision));
+        let departed = self.departed.iter().filter(|(_, revision)| told(**revision));
         let departed: Vec<Topic> = departed.map(|(topic, _)| topic.clone()).collect();
         for topic in departed {
             self.departed.remove(&topic);
