@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rocketmq_consumer_core::action::{AllocateQuestion, AppAction, NetAction, ShutdownReport};
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{AllocateId, ConnId, ConsumeId, ConsumerGroup, PeerAddr};
-use rocketmq_consumer_core::message::{Batch, Message, Outcome};
+use rocketmq_consumer_core::message::{Batch, Message, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 
 use rocketmq_consumer_core::wire::code::RequestCode;
@@ -17,10 +17,10 @@ use super::agenda::Due;
 use super::engine::World;
 use super::invariant::Broken;
 use super::machine::Wish;
-use super::network::{End, LinkNo, Parcel, Way};
+use super::network::{End, LinkNo, Parcel, Unanswered, Way};
 use super::observe;
 use super::process::{Process, Run, Tenancy};
-use super::seen::{Deed, GroupNo, Life, MemberId};
+use super::seen::{Ask, Deed, GroupNo, Life, MemberId, QueueNo};
 use super::sharing;
 use super::trace::Entry;
 
@@ -187,7 +187,12 @@ impl World {
         state.unreported += u32::try_from(frame.len()).unwrap_or(u32::MAX);
         if let Some(request) = request {
             if !request.oneway {
-                state.pending.push((request.opaque, request.ask));
+                state.pending.push(Unanswered {
+                    opaque: request.opaque,
+                    ask: request.ask,
+                    locks: request.locks.clone(),
+                    at: self.now,
+                });
             }
             let asked = Deed::Asked {
                 conn,
@@ -197,9 +202,21 @@ impl World {
                 ask: request.ask,
             };
             self.deed_about(member, request.ask.group(), asked);
+            for queue in request.locks {
+                self.show_lock(member, request.ask, queue);
+            }
         }
         let arrivals = self.network.send(self.now, link, Way::ToNode, frame);
         self.expect(arrivals.into_iter().flatten());
+    }
+
+    fn show_lock(&mut self, member: MemberId, ask: Ask, queue: QueueNo) {
+        let deed = match ask {
+            Ask::Lock { group } => Deed::Locking { group, queue },
+            Ask::Unlock { group } => Deed::Unlocking { group, queue },
+            _ => return,
+        };
+        self.deed_about(member, ask.group(), deed);
     }
 
     /// Tells the machine what has left its buffers. Whether there was anything to tell.
@@ -234,13 +251,31 @@ impl World {
         }
         let state = self.network.link(link);
         let (conn, opaque) = (state.conn, header.opaque);
-        let asked = state.pending.iter().position(|(of, _)| *of == opaque);
+        let asked = state.pending.iter().position(|of| of.opaque == opaque);
         if let Some(index) = asked {
-            let (_, asked) = state.pending.swap_remove(index);
+            let asked = state.pending.swap_remove(index);
             let node = self.network.link(link).node;
             let by_slave = matches!(self.nodes.get(node).replica, Some((_, id)) if id != 0);
-            let answer = observe::answer(&header, &frame.body, asked, by_slave);
-            self.deed_about(member, asked.group(), Deed::Answered { conn, opaque, answer });
+            let answer = observe::answer(&header, &frame.body, asked.ask, by_slave);
+            let group = asked.ask.group();
+            self.deed_about(member, group, Deed::Answered { conn, opaque, answer });
+            if let Ask::Lock { group } = asked.ask
+                && let Some(locked) = observe::locked(&mut self.names, answer, &frame.body)
+            {
+                self.show_locked(member, group, &asked, &locked);
+            }
+        }
+    }
+
+    fn show_locked(&mut self, member: MemberId, group: GroupNo, asked: &Unanswered, locked: &[QueueNo]) {
+        for queue in &asked.locks {
+            let deed = Deed::Locked {
+                group,
+                queue: *queue,
+                granted: locked.contains(queue),
+                asked_at: asked.at,
+            };
+            self.deed_about(member, Some(group), deed);
         }
     }
 
@@ -419,7 +454,8 @@ impl World {
                 continue;
             };
             let offset = entry.queue_offset();
-            if verdict == Verdict::Handled(Outcome::Done)
+            let done = Verdict::Handled(Outcome::Done);
+            if (verdict == done || verdict == Verdict::Ordered(OrderlyOutcome::Commit))
                 && let Some(origin) = self.ledger.origin(queue, offset.0)
             {
                 self.ledger.finish(group, origin);

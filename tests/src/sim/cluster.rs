@@ -2,7 +2,7 @@ use bytes::Bytes;
 use rocketmq_consumer_core::broker::BrokerState;
 use rocketmq_consumer_core::broker::event::{BrokerAction, BrokerEvent};
 use rocketmq_consumer_core::broker::observation::Observation;
-use rocketmq_consumer_core::ids::{ConsumerGroup, MessageQueue, QueueOffset};
+use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, MessageQueue, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
 
 /// Observations that one step of a cluster may make. Each is taken at once.
@@ -34,6 +34,29 @@ pub(crate) enum Observed {
         queue: MessageQueue,
         offset: QueueOffset,
     },
+    Reset {
+        group: ConsumerGroup,
+        queue: MessageQueue,
+        offset: QueueOffset,
+    },
+    /// A queue was locked for a client, or given back by it.
+    Lock {
+        group: ConsumerGroup,
+        queue: MessageQueue,
+        client: ClientId,
+        held: bool,
+    },
+}
+
+impl Observed {
+    const fn lock(group: ConsumerGroup, queue: MessageQueue, client: ClientId, held: bool) -> Self {
+        Self::Lock {
+            group,
+            queue,
+            client,
+            held,
+        }
+    }
 }
 
 impl Cluster {
@@ -85,12 +108,16 @@ impl Cluster {
                 Observation::Committed {
                     group, queue, offset, ..
                 } => return Some(Observed::Committed { group, queue, offset }),
-                Observation::MemberJoined { .. }
-                | Observation::MemberLeft { .. }
-                | Observation::LockGranted { .. }
-                | Observation::LockReleased { .. }
-                | Observation::Reset { .. }
-                | _ => {}
+                Observation::Reset { group, queue, offset } => {
+                    return Some(Observed::Reset { group, queue, offset });
+                }
+                Observation::LockGranted { group, queue, client } => {
+                    return Some(Observed::lock(group, queue, client, true));
+                }
+                Observation::LockReleased { group, queue, client } => {
+                    return Some(Observed::lock(group, queue, client, false));
+                }
+                Observation::MemberJoined { .. } | Observation::MemberLeft { .. } | _ => {}
             }
         }
     }

@@ -17,6 +17,7 @@ use rocketmq_consumer_core::broker::BrokerState;
 use rocketmq_consumer_core::broker::config::ClusterConfig;
 use rocketmq_consumer_core::broker::event::{BrokerAction, BrokerEvent, ServerEvent};
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent};
+use rocketmq_consumer_core::ids::ClientId;
 use rocketmq_consumer_core::step::Seed;
 use rocketmq_consumer_core::time::{Instant, WallTime};
 
@@ -429,8 +430,35 @@ impl World {
                 queue: self.names.of_queue(&queue),
                 offset,
             },
+            Observed::Reset { group, queue, offset } => BrokerDeed::Reset {
+                group: self.names.group(group.as_str()),
+                queue: self.names.of_queue(&queue),
+                offset,
+            },
+            Observed::Lock {
+                group,
+                queue,
+                client,
+                held,
+            } => {
+                let member = self.member_of(&client);
+                let (group, queue) = (self.names.group(group.as_str()), self.names.of_queue(&queue));
+                if held {
+                    BrokerDeed::Locked { group, queue, member }
+                } else {
+                    BrokerDeed::Unlocked { group, queue, member }
+                }
+            }
         };
         self.show(What::Broker(deed));
+    }
+
+    fn member_of(&self, client: &ClientId) -> Option<MemberId> {
+        let index = self
+            .places
+            .iter()
+            .position(|place| place.client.client_id() == client);
+        index.map(|index| self.member_at(index))
     }
 
     // ---- those who watch ------------------------------------------------------------------------

@@ -10,7 +10,7 @@ use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, Topic};
 use super::engine::World;
 use super::habits::Habits;
 use super::network::{Way, Weather};
-use super::seen::{MemberId, NodeNo};
+use super::seen::{MemberId, NodeNo, Upheaval, What};
 
 /// One thing that is done to a world.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,7 +152,10 @@ impl Fault {
                 broker: broker.clone(),
                 by: *by,
             }),
-            Self::ExpireLocks(broker) => world.control(Control::ExpireLocks(broker.clone())),
+            Self::ExpireLocks(broker) => {
+                world.show(What::Fault(Upheaval::LocksLost));
+                world.control(Control::ExpireLocks(broker.clone()));
+            }
             Self::BrokerClock(millis) => world.control(Control::ClockJump(*millis)),
             Self::Clock(member, millis) => world.set_clock(*member, *millis),
             Self::Handlers(member, habits) => world.set_habits(*member, *habits),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rocketmq_consumer_core::broker::config::TopicConfig;
 use rocketmq_consumer_core::broker::event::{BrokerEvent, Control, NewMessage, ServerEvent};
-use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
+use rocketmq_consumer_core::config::{ClientConfig, ConsumeMode, GroupConfig, StartAt};
 use rocketmq_consumer_core::consumer::ConsumerState;
 use rocketmq_consumer_core::event::{AppEvent, NetCause, NetEvent};
 use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, QueueOffset, Topic};
@@ -434,5 +434,7 @@ fn java_config(client: &ClientConfig, group: &GroupConfig) -> JavaConfig {
         },
         strategy: group.strategy().clone(),
         threads: *group.concurrency() as usize,
+        orderly: *group.mode() == ConsumeMode::Orderly,
+        suspend: *group.suspend_time(),
     }
 }

@@ -13,8 +13,11 @@
 //!                                          └ failed ─► sent back ── refused ─► listener again in 5 s
 //! ```
 //!
-//! What it is not: it consumes concurrently and in clustering mode only; orderly and broadcasting members come
-//! with those modes. It has no sweep for messages that take longer than 15 minutes, does not produce to the
+//! One that consumes in order locks its queues at their brokers, and gives each to one listener at a time
+//! ([`JavaConfig::orderly`]).
+//!
+//! What it is not: it consumes in clustering mode only, and in order it suspends for ever where Java with a limit
+//! of attempts would produce a copy. It has no sweep for messages that take longer than 15 minutes, does not produce to the
 //! retry topic when a send back fails, does not answer operators' questions, and asks for routes and sends
 //! heartbeats side by side where Java's one timer thread does so in turn. A start without a name server, which
 //! in Java fails, is tried again every 3 s, as a supervisor would.
@@ -23,7 +26,10 @@
 mod consuming;
 mod directory;
 mod ground;
+mod leaving;
 mod links;
+mod membership;
+mod ordered;
 mod process_queue;
 mod pulling;
 mod rebalance;
@@ -42,18 +48,14 @@ use rocketmq_consumer_core::time::{Instant, WallTime};
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::command::Header;
 use rocketmq_consumer_core::wire::frame::Frame;
-use rocketmq_consumer_core::wire::request::heartbeat::{
-    ConsumeFrom, ConsumeType, ConsumerData, HeartbeatRequest, MessageModel, SubscriptionData,
-    UnregisterRequest,
-};
-use rocketmq_consumer_core::wire::request::route::RouteRequest;
-use rocketmq_consumer_core::wire::request::{decode_answer, encode_refusal};
+use rocketmq_consumer_core::wire::request::encode_refusal;
 use rocketmq_consumer_core::wire::subscription::Subscription;
 
 use consuming::Pool;
 use directory::Directory;
 use ground::{Ground, Timer};
-use links::{Heard, Links, Patience};
+use links::{Heard, Links};
+use ordered::Ordered;
 use process_queue::ProcessQueue;
 use rebalance::Rebalance;
 
@@ -82,6 +84,10 @@ pub struct JavaConfig {
     pub start: JavaStart,
     /// `consumeThreadMax`: listeners that run at once; 20 in Java.
     pub threads: usize,
+    /// Whether its listener consumes in order, under the broker's queue locks.
+    pub orderly: bool,
+    /// `suspendCurrentQueueTimeMillis`: how long a queue pauses whose listener could not finish a message.
+    pub suspend: Duration,
 }
 
 /// `ConsumeFromWhere`.
@@ -104,7 +110,7 @@ pub enum JavaInput {
     Handled {
         /// What it was given.
         token: u64,
-        /// Success, or "again later".
+        /// Success; or "again later", in order "suspend".
         ok: bool,
     },
     /// The wall clock has jumped. Only versions of subscriptions come from it here.
@@ -166,6 +172,16 @@ enum Purpose {
     Max(MessageQueue),
     Pull(u64),
     SendBack(u64),
+    /// A queue is to be added and must be locked first.
+    LockToAdd(MessageQueue),
+    /// One more try for the lock of an ownership.
+    LockAgain(u64),
+    /// These locks are to be kept.
+    LockAll(Vec<u64>),
+    /// Where an ownership begins, now that it is locked.
+    Recheck(u64),
+    /// Nobody acts on the answer.
+    Unlock,
     Unregister,
 }
 
@@ -196,6 +212,7 @@ pub struct JavaMember {
     by_epoch: BTreeMap<u64, MessageQueue>,
     epochs: u64,
     pool: Pool,
+    ordered: Ordered,
     name_server: usize,
     life: Life,
 }
@@ -223,12 +240,16 @@ impl JavaMember {
             queues: BTreeMap::new(),
             by_epoch: BTreeMap::new(),
             epochs: 0,
+            ordered: Ordered::default(),
             name_server: 0,
             life: Life::Starting,
         };
         member.ask_routes();
         member.ground.arm(FIRST_HEARTBEAT, Timer::Heartbeat);
         member.ground.arm(FIRST_PERSIST, Timer::Persist);
+        if member.config.orderly {
+            member.ground.arm(ordered::FIRST_LOCK_ALL, Timer::LockAll);
+        }
         member
     }
 
@@ -244,6 +265,7 @@ impl JavaMember {
                 let heard = self.links.on_net(&mut self.ground, event);
                 self.hear(heard);
             }
+            JavaInput::Handled { token, ok } if self.config.orderly => self.on_listened(token, ok),
             JavaInput::Handled { token, ok } => self.on_handled(token, ok),
             JavaInput::Clock(wall) => self.ground.clock = (self.ground.now, wall),
             JavaInput::Shutdown => self.shut_down(),
@@ -263,7 +285,8 @@ impl JavaMember {
 
     /// The queues it owns, in order.
     pub fn owned(&self) -> impl Iterator<Item = &MessageQueue> {
-        self.queues.keys()
+        let queues = self.queues.values().filter(|queue| !queue.dropped);
+        queues.map(|queue| &queue.name)
     }
 
     /// Messages it has fetched and not finished.
@@ -305,6 +328,10 @@ impl JavaMember {
                 Timer::Rebalance => self.begin_rebalance(),
                 Timer::Pull(epoch) => self.pull(epoch),
                 Timer::Again(token) => self.on_again(token),
+                Timer::LockAll => self.lock_all(),
+                Timer::LockAgain(epoch) => self.lock_again(epoch),
+                Timer::Listen(epoch) => self.listen(epoch),
+                Timer::Removal(epoch) => self.give_up_removal(epoch),
             }
         }
     }
@@ -359,152 +386,16 @@ impl JavaMember {
         match purpose {
             Purpose::Route { topic, turn } => self.on_route(&topic, turn, frame),
             Purpose::Heartbeat { wakes: true } if frame.is_some() => self.wake_rebalance(),
-            Purpose::Heartbeat { .. } | Purpose::Unregister => {}
+            Purpose::Heartbeat { .. } | Purpose::Unregister | Purpose::Unlock => {}
             Purpose::Members(topic) => self.on_members(topic, frame),
             Purpose::Stored(queue) => self.on_stored(queue, frame),
             Purpose::Max(queue) => self.on_max(queue, frame),
             Purpose::Pull(epoch) => self.on_pulled(epoch, frame),
             Purpose::SendBack(token) => self.on_sent_back(token, frame),
-        }
-    }
-
-    // ---- routes and membership ------------------------------------------------------------------
-
-    fn ask_routes(&mut self) {
-        let again = if self.directory.is_empty() {
-            START_AGAIN
-        } else {
-            ROUTES
-        };
-        self.ground.arm(again, Timer::Routes);
-        let turn = self.name_server;
-        let servers = &self.config.name_servers;
-        let Some(server) = servers.get(turn % servers.len().max(1)).cloned() else {
-            return;
-        };
-        for topic in self.topics() {
-            let request = RouteRequest {
-                topic: topic.clone(),
-                standard_json: false,
-            };
-            let patience = Patience::Sync(API_TIMEOUT);
-            self.links.ask(
-                &mut self.ground,
-                &server,
-                &request,
-                patience,
-                Purpose::Route { topic, turn },
-            );
-        }
-    }
-
-    fn on_route(&mut self, topic: &Topic, turn: usize, frame: Option<&Frame>) {
-        let Some(frame) = frame else {
-            // The next call asks the next server; several that fail together pass the turn once.
-            self.name_server = turn + 1;
-            return;
-        };
-        if let Ok(route) = decode_answer::<RouteRequest>(frame) {
-            self.directory.learn(topic, &route);
-        }
-        if self.life == Life::Starting && !self.directory.is_empty() {
-            self.life = Life::Running;
-            self.heartbeat_all(true);
-            self.wake_rebalance();
-        }
-    }
-
-    fn heartbeat_all(&mut self, wakes: bool) {
-        for addr in self.directory.addresses() {
-            self.heartbeat(&addr, wakes);
-        }
-    }
-
-    fn heartbeat(&mut self, addr: &PeerAddr, wakes: bool) {
-        let data = |subscription: &Subscription| SubscriptionData {
-            topic: subscription.topic.clone(),
-            expression: subscription.expression.clone(),
-            expression_type: Some(subscription.kind.as_str().into()),
-            tags: subscription.tags.clone(),
-            codes: subscription.codes.clone(),
-            sub_version: self
-                .versions
-                .get(&subscription.topic)
-                .copied()
-                .unwrap_or_default(),
-            class_filter_mode: false,
-        };
-        let consumer = ConsumerData {
-            group: self.config.group.clone(),
-            consume_type: Some(ConsumeType::Passively),
-            message_model: Some(MessageModel::Clustering),
-            consume_from_where: Some(match self.config.start {
-                JavaStart::Last => ConsumeFrom::Last,
-                JavaStart::First => ConsumeFrom::First,
-            }),
-            subscriptions: self.subscriptions.values().map(data).collect(),
-            unit_mode: false,
-        };
-        let request = HeartbeatRequest {
-            client_id: self.config.client_id.clone(),
-            consumers: vec![consumer],
-            producers: Vec::new(),
-            fingerprint: 0,
-            without_sub: false,
-        };
-        let patience = Patience::Sync(API_TIMEOUT);
-        self.links.ask(
-            &mut self.ground,
-            addr,
-            &request,
-            patience,
-            Purpose::Heartbeat { wakes },
-        );
-    }
-
-    /// The brokers must hear of a newer version before the first pull of what was added.
-    //= rocketmq: RebalancePushImpl.messageQueueChanged
-    fn assignment_changed(&mut self, topic: &Topic) {
-        let now = self.ground.wall();
-        self.versions.insert(topic.clone(), now);
-        self.heartbeat_all(false);
-    }
-
-    // ---- leaving --------------------------------------------------------------------------------
-
-    fn shut_down(&mut self) {
-        if matches!(self.life, Life::Leaving { .. } | Life::Closed) {
-            return;
-        }
-        self.pool.stop();
-        self.ground.clear_timers_but_links();
-        let names: Vec<MessageQueue> = self.queues.keys().cloned().collect();
-        for name in names {
-            self.release(&name);
-        }
-        let addresses = self.directory.addresses();
-        self.life = Life::Leaving {
-            unanswered: addresses.len(),
-        };
-        for addr in &addresses {
-            let request = UnregisterRequest {
-                client_id: self.config.client_id.clone(),
-                consumer_group: Some(self.config.group.clone()),
-                producer_group: None,
-            };
-            let patience = Patience::Sync(API_TIMEOUT);
-            self.links
-                .ask(&mut self.ground, addr, &request, patience, Purpose::Unregister);
-        }
-        self.close_if_told();
-    }
-
-    fn close_if_told(&mut self) {
-        if self.life == (Life::Leaving { unanswered: 0 }) {
-            self.life = Life::Closed;
-            self.links.close_all(&mut self.ground);
-            self.ground.clear_timers();
-            self.ground.out.push_back(JavaOutput::Closed);
+            Purpose::LockToAdd(queue) => self.on_locked_to_add(queue, frame),
+            Purpose::LockAgain(epoch) => self.on_locked_again(epoch, frame),
+            Purpose::LockAll(epochs) => self.on_locked_all(&epochs, frame),
+            Purpose::Recheck(epoch) => self.on_rechecked(epoch, frame),
         }
     }
 }

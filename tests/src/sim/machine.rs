@@ -6,7 +6,7 @@ use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
 use rocketmq_consumer_core::consumer::ConsumerState;
 use rocketmq_consumer_core::event::{AppEvent, Event, Report, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{ConsumeId, ConsumerGroup, Epoch, GroupKey, MessageQueue, QueueOffset};
-use rocketmq_consumer_core::message::{Batch, Outcome};
+use rocketmq_consumer_core::message::{Batch, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::status::{GroupPhase, QueueState, Status};
 use rocketmq_consumer_core::time::Instant;
 
@@ -168,7 +168,12 @@ fn for_java(event: Event) -> Option<JavaInput> {
         Event::App(AppEvent::Clock(wall)) => Some(JavaInput::Clock(wall)),
         Event::App(AppEvent::Consumed { id, report, .. }) => Some(JavaInput::Handled {
             token: id.run,
-            ok: report == Report::All(Verdict::Handled(Outcome::Done)),
+            ok: [
+                Verdict::Handled(Outcome::Done),
+                Verdict::Ordered(OrderlyOutcome::Commit),
+            ]
+            .map(Report::All)
+            .contains(&report),
         }),
         Event::App(_) | Event::Store(_) | _ => None,
     }

@@ -511,7 +511,12 @@ impl RefConsumer {
             Ask::SendBack { physical, .. } => Ok(self.asked_back(at, life, (node, physical), view)),
             Ask::Copy { origin, .. } => Ok(self.asked_copy(at, life, origin, view)),
             Ask::Other(code) if STARTS.contains(&code) => Ok(Some(Question::Start)),
-            Ask::Members { .. } | Ask::Heartbeat | Ask::Unregister { .. } | Ask::Other(_) => Ok(None),
+            Ask::Members { .. }
+            | Ask::Lock { .. }
+            | Ask::Unlock { .. }
+            | Ask::Heartbeat
+            | Ask::Unregister { .. }
+            | Ask::Other(_) => Ok(None),
         }
     }
 

@@ -57,6 +57,8 @@ impl<W: Write> Invariant for Narrator<W> {
                         Ask::SendBack { .. }
                         | Ask::Copy { .. }
                         | Ask::Members { .. }
+                        | Ask::Lock { .. }
+                        | Ask::Unlock { .. }
                         | Ask::Heartbeat
                         | Ask::Unregister { .. }
                         | Ask::Other(_) => String::new(),
@@ -74,6 +76,18 @@ impl<W: Write> Invariant for Narrator<W> {
                         self.say(at, format_args!("{life:?} #{opaque} is {answer:?}"));
                     }
                 },
+                Deed::Locking { queue, .. } => {
+                    let queue = name(queue);
+                    self.say(at, format_args!("{life:?} wants the lock of {queue}"));
+                }
+                Deed::Unlocking { queue, .. } => {
+                    let queue = name(queue);
+                    self.say(at, format_args!("{life:?} gives the lock of {queue} back"));
+                }
+                Deed::Locked { queue, granted, .. } => {
+                    let (queue, not) = (name(queue), if granted { "" } else { "not " });
+                    self.say(at, format_args!("{life:?} is {not}granted the lock of {queue}"));
+                }
                 Deed::Delivered {
                     queue,
                     run,
@@ -136,7 +150,10 @@ impl<W: Write> Invariant for Narrator<W> {
             What::Broker(deed) => {
                 let (BrokerDeed::Stored { queue, .. }
                 | BrokerDeed::SentBack { queue, .. }
-                | BrokerDeed::Committed { queue, .. }) = deed;
+                | BrokerDeed::Committed { queue, .. }
+                | BrokerDeed::Reset { queue, .. }
+                | BrokerDeed::Locked { queue, .. }
+                | BrokerDeed::Unlocked { queue, .. }) = deed;
                 let queue = name(queue);
                 self.say(at, format_args!("broker {deed:?} {queue}"));
             }

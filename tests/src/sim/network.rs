@@ -17,7 +17,7 @@ use rocketmq_consumer_core::ids::ConnId;
 use rocketmq_consumer_core::time::Instant;
 
 use super::dice::Dice;
-use super::seen::{Ask, Life, MemberId, NodeNo};
+use super::seen::{Ask, Life, MemberId, NodeNo, QueueNo};
 
 /// How the network of a world is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,10 +114,22 @@ pub(crate) struct Link {
     pub(crate) at_node: End,
     up: Lane,
     down: Lane,
-    /// Requests that were written and not answered: number and content.
-    pub(crate) pending: Vec<(i32, Ask)>,
+    /// Requests that were written and not answered.
+    pub(crate) pending: Vec<Unanswered>,
     /// Bytes the member has handed over and not been told about.
     pub(crate) unreported: u32,
+}
+
+/// A request that was written and not answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Unanswered {
+    /// Its number.
+    pub(crate) opaque: i32,
+    pub(crate) ask: Ask,
+    /// The queues it asks to lock.
+    pub(crate) locks: Vec<QueueNo>,
+    /// When it was written.
+    pub(crate) at: Instant,
 }
 
 /// What one end of a link knows of it.

@@ -6,24 +6,28 @@ use bytes::Bytes;
 use rocketmq_consumer_core::ids::{PhysicalOffset, QueueId, QueueOffset};
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::command::{ExtFields, FieldError, Header};
+use rocketmq_consumer_core::wire::fastjson;
 use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, Frame};
+use rocketmq_consumer_core::wire::request::locks::{LockAnswer, LockRequest, UnlockRequest};
 use rocketmq_consumer_core::wire::request::pull::PullAnswer;
 use rocketmq_consumer_core::wire::request::send::SendRequest;
 use rocketmq_consumer_core::wire::request::{Answer as _, Request as _};
 
 use super::ledger::Ledger;
 use super::names::Names;
-use super::seen::{Answer, Ask};
+use super::seen::{Answer, Ask, QueueNo};
 
 const COMMIT_OFFSET: i32 = 1;
 const SUSPEND: i32 = 1 << 1;
 
 /// A request that a member wrote.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) opaque: i32,
     pub(crate) oneway: bool,
     pub(crate) ask: Ask,
+    /// The queues it locks or unlocks.
+    pub(crate) locks: Vec<QueueNo>,
 }
 
 /// Reads what a member wrote; `None` when it is an answer, or no frame. `broker` is the name of the node it
@@ -35,13 +39,53 @@ pub(crate) fn request(names: &mut Names, ledger: &Ledger, broker: &str, frame: &
         return None;
     }
     let code = RequestCode(header.code);
+    if let Some((ask, locks)) = locks(names, code, &header.ext, &frame.body) {
+        return Some(Request {
+            opaque: header.opaque,
+            oneway: header.is_oneway(),
+            ask,
+            locks,
+        });
+    }
     Some(Request {
         opaque: header.opaque,
         oneway: header.is_oneway(),
+        locks: Vec::new(),
         ask: copy(names, ledger, code, &header.ext, &frame.body)
             .or_else(|| ask(names, broker, code, &header.ext).ok())
             .unwrap_or(Ask::Other(code)),
     })
+}
+
+/// Queues that are locked or unlocked.
+fn locks(
+    names: &mut Names,
+    code: RequestCode,
+    ext: &ExtFields<'_>,
+    body: &Bytes,
+) -> Option<(Ask, Vec<QueueNo>)> {
+    let (is_lock, locks) = match code {
+        RequestCode::LOCK_BATCH_MQ => (true, LockRequest::decode(ext, body).ok()?.0),
+        RequestCode::UNLOCK_BATCH_MQ => (false, UnlockRequest::decode(ext, body).ok()?.0),
+        _ => return None,
+    };
+    let group = names.group(locks.group.as_str());
+    let queues = locks.queues.iter().map(|queue| names.of_queue(queue)).collect();
+    let ask = if is_lock {
+        Ask::Lock { group }
+    } else {
+        Ask::Unlock { group }
+    };
+    Some((ask, queues))
+}
+
+/// Of the queues that a request asked to lock, which an answer has locked; `None` if it says nothing of any.
+pub(crate) fn locked(names: &mut Names, answer: Answer<'_>, body: &Bytes) -> Option<Vec<QueueNo>> {
+    if !matches!(answer, Answer::Done) {
+        return None;
+    }
+    let told: LockAnswer = fastjson::from_slice(body).ok()?;
+    Some(told.locked.iter().map(|queue| names.of_queue(queue)).collect())
 }
 
 /// A message that is produced to a retry topic, if it is a copy of one we know.
@@ -137,6 +181,8 @@ pub(crate) fn answer<'a>(header: &Header<'_>, body: &'a Bytes, asked: Ask, by_sl
         | Ask::SendBack { .. }
         | Ask::Copy { .. }
         | Ask::Members { .. }
+        | Ask::Lock { .. }
+        | Ask::Unlock { .. }
         | Ask::Heartbeat
         | Ask::Unregister { .. }
         | Ask::Other(_) => {

@@ -8,17 +8,19 @@
 //! Order within one step of a member: what came in ([`Deed::Answered`], [`Deed::Settled`], [`Deed::Woken`] …),
 //! then what the machine did because of it, in the order of its actions, then [`Deed::StepEnd`].
 
+mod ask;
+
 use std::time::Duration;
 
-use bytes::Bytes;
 use rocketmq_consumer_core::action::ShutdownReport;
 use rocketmq_consumer_core::event::{RunRange, Verdict};
-use rocketmq_consumer_core::ids::{ConnId, ConsumeId, Epoch, PhysicalOffset, QueueOffset};
+use rocketmq_consumer_core::ids::{ConnId, ConsumeId, Epoch, QueueOffset};
 use rocketmq_consumer_core::message::Batch;
 use rocketmq_consumer_core::notice::Notice;
 use rocketmq_consumer_core::time::Instant;
-use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
-use rocketmq_consumer_core::wire::request::pull::PullStatus;
+use rocketmq_consumer_core::wire::code::RequestCode;
+
+pub use ask::{Answer, Ask};
 
 /// A member's place in the world: stays when its process is restarted. A group that lives on the client of
 /// another member has a place of its own.
@@ -153,6 +155,33 @@ pub enum Deed<'a> {
         code: RequestCode,
     },
 
+    /// One of the queues that the lock request just written asks for.
+    Locking {
+        /// Of which group.
+        group: GroupNo,
+        /// Which one.
+        queue: QueueNo,
+    },
+    /// One of those that the unlock request just written gives back.
+    Unlocking {
+        /// Of which group.
+        group: GroupNo,
+        /// Which one.
+        queue: QueueNo,
+    },
+    /// What the lock answer just told says of one of the queues that were asked for. A refusal of the whole
+    /// request says nothing of any.
+    Locked {
+        /// Of which group.
+        group: GroupNo,
+        /// Which one.
+        queue: QueueNo,
+        /// Whether the broker has locked it.
+        granted: bool,
+        /// When the request was written: the lease cannot have begun earlier.
+        asked_at: Instant,
+    },
+
     /// A queue is owned and about to be pulled.
     Assigned {
         /// Of which group.
@@ -230,119 +259,6 @@ pub enum Kind {
     Java,
 }
 
-/// What a request asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ask {
-    /// 11: messages.
-    Pull {
-        /// For whom.
-        group: GroupNo,
-        /// From where.
-        queue: QueueNo,
-        /// From which offset.
-        offset: QueueOffset,
-        /// How many at most.
-        max: i32,
-        /// Progress that is stored on the way.
-        commit: Option<QueueOffset>,
-        /// How long the broker may hold it; zero if it may not.
-        hold: Duration,
-    },
-    /// 15: store progress.
-    Commit {
-        /// Whose.
-        group: GroupNo,
-        /// Of which queue.
-        queue: QueueNo,
-        /// The next offset to consume.
-        offset: QueueOffset,
-    },
-    /// 14: what progress is stored?
-    QueryOffset {
-        /// Whose.
-        group: GroupNo,
-        /// Of which queue.
-        queue: QueueNo,
-    },
-    /// 36: bring it again later.
-    SendBack {
-        /// For whom.
-        group: GroupNo,
-        /// Where the message lies in the log.
-        physical: PhysicalOffset,
-        /// 0: the broker chooses; −1: to the dead letters.
-        delay_level: i32,
-    },
-    /// 310 to a retry topic: store a copy of a message that could not be sent back.
-    Copy {
-        /// For whom.
-        group: GroupNo,
-        /// Which message.
-        origin: u32,
-        /// Whether the broker buries it at once: it says that it was tried once too often.
-        dead: bool,
-    },
-    /// 38: who are the members?
-    Members {
-        /// Of which group.
-        group: GroupNo,
-    },
-    /// 34: I am here.
-    Heartbeat,
-    /// 35: I go.
-    Unregister {
-        /// Out of which group; `None` for a producer.
-        group: Option<GroupNo>,
-    },
-    /// Anything else.
-    Other(RequestCode),
-}
-
-impl Ask {
-    /// The group it is asked for; `None` when it is asked for the whole client.
-    #[must_use]
-    pub const fn group(&self) -> Option<GroupNo> {
-        match self {
-            Self::Pull { group, .. }
-            | Self::Commit { group, .. }
-            | Self::QueryOffset { group, .. }
-            | Self::SendBack { group, .. }
-            | Self::Copy { group, .. }
-            | Self::Members { group } => Some(*group),
-            Self::Unregister { group } => *group,
-            Self::Heartbeat | Self::Other(_) => None,
-        }
-    }
-}
-
-/// What an answer says.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Answer<'a> {
-    /// To a pull, one of its four good ends.
-    Pulled {
-        /// Which.
-        status: PullStatus,
-        /// Where to go on.
-        next: QueueOffset,
-        /// The records, as `wire::stored` reads them; empty unless `Found`.
-        records: &'a Bytes,
-        /// The lowest and the next offset of the queue, as the answer tells them.
-        bounds: (QueueOffset, QueueOffset),
-        /// Whether an operator's reset is told.
-        reset: bool,
-        /// Whether a slave says all that.
-        by_slave: bool,
-    },
-    /// To a question for an offset.
-    Offset(Option<QueueOffset>),
-    /// Any other success.
-    Done,
-    /// A refusal.
-    Refused(ResponseCode),
-}
-
 /// What brokers do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -375,6 +291,33 @@ pub enum BrokerDeed {
         /// The next offset to consume.
         offset: QueueOffset,
     },
+    /// An operator has set where a group goes on.
+    Reset {
+        /// Whose.
+        group: GroupNo,
+        /// Of which queue.
+        queue: QueueNo,
+        /// The next offset to consume.
+        offset: QueueOffset,
+    },
+    /// A queue is locked for a client that did not hold it before.
+    Locked {
+        /// Of which group.
+        group: GroupNo,
+        /// Which queue.
+        queue: QueueNo,
+        /// Whose client it is; the first one, of several under one id.
+        member: Option<MemberId>,
+    },
+    /// A client has given its lock back.
+    Unlocked {
+        /// Of which group.
+        group: GroupNo,
+        /// Which queue.
+        queue: QueueNo,
+        /// Whose client it is; the first one, of several under one id.
+        member: Option<MemberId>,
+    },
 }
 
 /// What is done to a world, as far as it changes what may be demanded.
@@ -387,6 +330,8 @@ pub enum Upheaval {
     NodeStopped(NodeNo),
     /// A node runs again.
     NodeStarted(NodeNo),
+    /// A broker forgets all its queue locks.
+    LocksLost,
     /// The queue counts of a topic change.
     QueuesChanged,
     /// Everything that was broken is mended: from here on the world must come to rest.

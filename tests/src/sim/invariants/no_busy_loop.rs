@@ -113,6 +113,8 @@ impl NoBusyLoop {
             Ask::Commit { .. }
             | Ask::QueryOffset { .. }
             | Ask::Members { .. }
+            | Ask::Lock { .. }
+            | Ask::Unlock { .. }
             | Ask::Heartbeat
             | Ask::Unregister { .. }
             | Ask::Other(_) => {

@@ -25,6 +25,14 @@ pub(super) enum Timer {
     Pull(u64),
     /// A failed message is given to the handler again.
     Again(u64),
+    /// All queue locks are renewed.
+    LockAll,
+    /// The lock of an ownership is tried for again.
+    LockAgain(u64),
+    /// The listener of an ownership goes on.
+    Listen(u64),
+    /// A listener has not let go of a queue that is given back.
+    Removal(u64),
 }
 
 /// What every step stands on: time, timers, and the way out.

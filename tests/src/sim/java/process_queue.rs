@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use rocketmq_consumer_core::ids::{MessageQueue, QueueOffset};
+use rocketmq_consumer_core::message::Message;
 use rocketmq_consumer_core::time::Instant;
 
 /// `pullThresholdForQueue`, `pullThresholdSizeForQueue` in whole MiB, `consumeConcurrentlyMaxSpan`.
@@ -25,6 +26,25 @@ pub(super) struct ProcessQueue {
     bytes: u64,
     highest: i64,
     entry: Option<QueueOffset>,
+    /// Given back, but still in the table: nothing is done for it any more, and it is in the way of its successor.
+    pub(super) dropped: bool,
+    /// Given back, and gone as soon as its listener lets go in time.
+    pub(super) removing: bool,
+    /// What an orderly member knows of its lock, and what it has not given to a listener.
+    pub(super) lock: Lock,
+    pub(super) backlog: BTreeMap<i64, (Message, u32)>,
+    /// Whether a listener has something of it, or will look for something.
+    pub(super) consuming: bool,
+}
+
+/// What an orderly member knows of a queue's lock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lock {
+    pub(super) held: bool,
+    /// When its answer came.
+    pub(super) since: Instant,
+    /// Whether the position was asked for since it was locked.
+    pub(super) checked: bool,
 }
 
 impl ProcessQueue {
@@ -40,6 +60,15 @@ impl ProcessQueue {
             bytes: 0,
             highest: 0,
             entry: None,
+            dropped: false,
+            removing: false,
+            lock: Lock {
+                held: true,
+                since: now,
+                checked: false,
+            },
+            backlog: BTreeMap::new(),
+            consuming: false,
         }
     }
 
@@ -57,6 +86,14 @@ impl ProcessQueue {
             let lowest = self.cached.keys().next().copied().unwrap_or(self.highest + 1);
             self.raise(QueueOffset(lowest));
         }
+    }
+
+    /// The message a listener had is done, and everything before it was.
+    pub(super) fn commit(&mut self, offset: QueueOffset) {
+        if let Some(bytes) = self.cached.remove(&offset.0) {
+            self.bytes -= u64::from(bytes);
+        }
+        self.entry = Some(QueueOffset(offset.0 + 1));
     }
 
     /// The position the offset table has, never lowered.

@@ -8,7 +8,7 @@ use rocketmq_consumer_core::ids::{MessageQueue, QueueOffset};
 use rocketmq_consumer_core::message::Batch;
 use rocketmq_consumer_core::wire::code::ResponseCode;
 use rocketmq_consumer_core::wire::frame::Frame;
-use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
+use rocketmq_consumer_core::wire::request::offsets::{CommitOffsetRequest, QueryOffsetRequest};
 use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::route::MASTER_ID;
 use rocketmq_consumer_core::wire::request::{AnswerError, decode_answer};
@@ -16,7 +16,7 @@ use rocketmq_consumer_core::wire::stored::{Entry, Record, Scanned, Scanner};
 
 use super::ground::Timer;
 use super::links::Patience;
-use super::rebalance::reference;
+use super::rebalance::{QUERY_TIMEOUT, reference};
 use super::{JavaMember, Purpose};
 
 /// `PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL`, `pullTimeDelayMillsWhenException`, `…WHEN_BROKER_FLOW_CONTROL`.
@@ -39,10 +39,30 @@ impl JavaMember {
             return;
         };
         queue.timer = None;
+        if queue.dropped {
+            return;
+        }
         queue.last_pull = self.ground.now;
         if queue.is_full() {
             return self.pull_later(epoch, CACHE_FULL);
         }
+        if self.config.orderly {
+            let lock = queue.lock;
+            if !lock.held {
+                return self.pull_later(epoch, FAILED);
+            }
+            if !lock.checked {
+                return self.recheck(epoch);
+            }
+        }
+        self.write_pull(epoch);
+    }
+
+    fn write_pull(&mut self, epoch: u64) {
+        let queue = self.by_epoch.get(&epoch).and_then(|name| self.queues.get(name));
+        let Some(queue) = queue else {
+            return;
+        };
         let Some((id, addr)) = self.directory.replica(&queue.name.broker, queue.suggested) else {
             return self.pull_later(epoch, FAILED);
         };
@@ -69,6 +89,40 @@ impl JavaMember {
             patience,
             Purpose::Pull(epoch),
         );
+    }
+
+    /// Under its lock a queue's position is asked for once more: its last owner may have committed since.
+    fn recheck(&mut self, epoch: u64) {
+        let Some(name) = self.by_epoch.get(&epoch).cloned() else {
+            return;
+        };
+        let Some((_, broker)) = self.directory.replica(&name.broker, MASTER_ID) else {
+            return self.pull_later(epoch, FAILED);
+        };
+        let request = QueryOffsetRequest {
+            group: self.config.group.clone(),
+            queue: reference(&name),
+            set_zero_if_not_found: None,
+        };
+        let (patience, purpose) = (Patience::Sync(QUERY_TIMEOUT), Purpose::Recheck(epoch));
+        self.links
+            .ask(&mut self.ground, &broker.clone(), &request, patience, purpose);
+    }
+
+    pub(super) fn on_rechecked(&mut self, epoch: u64, answer: Option<&Frame>) {
+        let stored = answer.and_then(|frame| decode_answer::<QueryOffsetRequest>(frame).ok());
+        let Some(stored) = stored else {
+            return self.pull_later(epoch, FAILED);
+        };
+        let queue = self
+            .by_epoch
+            .get(&epoch)
+            .and_then(|name| self.queues.get_mut(name));
+        if let Some(queue) = queue {
+            queue.lock.checked = true;
+            queue.next = stored.0.unwrap_or(queue.next);
+        }
+        self.pull(epoch);
     }
 
     fn pull_later(&mut self, epoch: u64, after: Duration) {
@@ -114,7 +168,7 @@ impl JavaMember {
             }
             PullStatus::OffsetMoved => {
                 queue.correct(next);
-                self.release(name);
+                self.remove(name);
                 return self.wake_rebalance();
             }
         }
@@ -149,7 +203,11 @@ impl JavaMember {
             min,
             max,
         ));
-        self.submit(epoch, &batch);
+        if self.config.orderly {
+            self.put_in_order(epoch, &batch);
+        } else {
+            self.submit(epoch, &batch);
+        }
     }
 
     /// One one-way commit, if the offset table has the queue.

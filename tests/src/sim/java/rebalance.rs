@@ -28,7 +28,7 @@ const SPACING: Duration = Duration::from_secs(1);
 const PULL_EXPIRY: Duration = Duration::from_secs(120);
 /// The first pull of a queue comes this long after it was added: its brokers must have heard of it first.
 const FIRST_PULL: Duration = Duration::from_millis(500);
-const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_OFFSET_TIMEOUT: Duration = Duration::from_secs(6);
 const MEMBERS_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -97,10 +97,11 @@ impl JavaMember {
         self.next_step();
     }
 
-    fn next_step(&mut self) {
+    pub(super) fn next_step(&mut self) {
         while let Some(step) = self.rebalance.steps.pop_front() {
             let asked = match step {
                 Step::Topic(topic) => self.ask_members(topic),
+                Step::Add(queue) if self.config.orderly => self.ask_lock_to_add(queue),
                 Step::Add(queue) => self.ask_stored(queue),
                 Step::Settle(topic, share) => {
                     self.settle_topic(&topic, &share);
@@ -172,9 +173,9 @@ impl JavaMember {
             .filter(leaves)
             .map(|queue| queue.name.clone())
             .collect();
-        self.rebalance.changed = !gone.is_empty();
+        self.rebalance.changed = false;
         for name in gone {
-            self.release(&name);
+            self.rebalance.changed |= self.release(&name);
         }
         let new = share.iter().filter(|name| !self.queues.contains_key(*name));
         let adds: Vec<Step> = new.cloned().map(Step::Add).collect();
@@ -188,13 +189,13 @@ impl JavaMember {
         if std::mem::take(&mut self.rebalance.changed) {
             self.assignment_changed(topic);
         }
-        let owned = self.queues.keys().filter(|name| &name.topic == topic).count();
+        let owned = self.owned().filter(|name| &name.topic == topic).count();
         if owned != share.len() {
             self.rebalance.balanced = false;
         }
     }
 
-    fn ask_stored(&mut self, queue: MessageQueue) -> bool {
+    pub(super) fn ask_stored(&mut self, queue: MessageQueue) -> bool {
         let Some((_, broker)) = self.directory.replica(&queue.broker, 0) else {
             return false;
         };
@@ -262,9 +263,18 @@ impl JavaMember {
         self.rebalance.changed = true;
     }
 
-    /// Gives a queue back: one last one-way commit, and whatever comes for it from now on finds nothing.
+    /// Gives a queue back. Whether it is gone from the table.
+    fn release(&mut self, name: &MessageQueue) -> bool {
+        if self.config.orderly {
+            return self.release_in_order(name);
+        }
+        self.remove(name);
+        true
+    }
+
+    /// A queue leaves the table: one last one-way commit, and whatever comes for it from now on finds nothing.
     //= rocketmq: RebalancePushImpl.removeUnnecessaryMessageQueue
-    pub(super) fn release(&mut self, name: &MessageQueue) {
+    pub(super) fn remove(&mut self, name: &MessageQueue) {
         self.persist(name);
         let Some(queue) = self.queues.remove(name) else {
             return;
@@ -278,6 +288,9 @@ impl JavaMember {
             epoch: queue.epoch,
             committed: queue.entry(),
         });
+        if self.config.orderly {
+            self.after_removal(&queue);
+        }
     }
 }
 

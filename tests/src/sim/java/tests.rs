@@ -1,12 +1,15 @@
 //! Timing of the model, against a peer that answers at once and is asked to be silent or to refuse.
 
-use std::collections::BTreeMap;
+mod ordered;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use rocketmq_consumer_core::event::NetCause;
 use rocketmq_consumer_core::ids::{BrokerName, QueueId};
 use rocketmq_consumer_core::wire::frame::{FRAME_LEN_MAX, HeaderForm};
+use rocketmq_consumer_core::wire::request::locks::{LockAnswer, LockRequest};
 use rocketmq_consumer_core::wire::request::members::{MemberList, MembersChanged};
 use rocketmq_consumer_core::wire::request::offsets::{OffsetAnswer, StoredOffset};
 use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullRequest, PullStatus};
@@ -34,6 +37,8 @@ struct Bench {
     told: Vec<(u64, JavaOutput)>,
     members: Vec<&'static str>,
     stored: Option<i64>,
+    /// Whether locks are granted.
+    locks: bool,
     /// Refusals by request code, and silences.
     refuse: BTreeMap<RequestCode, ResponseCode>,
     silent: Vec<RequestCode>,
@@ -50,6 +55,8 @@ impl Bench {
             start: JavaStart::First,
             strategy: AllocateStrategy::Averagely,
             threads: 20,
+            orderly: false,
+            suspend: Duration::from_secs(1),
         };
         Self {
             member: JavaMember::new(config, START, WallTime::from_unix_millis(1)),
@@ -62,6 +69,7 @@ impl Bench {
             told: Vec::new(),
             members: vec!["b@1"],
             stored: Some(100),
+            locks: true,
             refuse: BTreeMap::new(),
             silent: Vec::new(),
             conns: BTreeMap::new(),
@@ -166,7 +174,17 @@ impl Bench {
                     offset: QueueOffset(777),
                 },
             ),
+            RequestCode::LOCK_BATCH_MQ => {
+                let LockRequest(wanted) = decode_request(&frame).unwrap();
+                let locked = if self.locks {
+                    wanted.queues
+                } else {
+                    BTreeSet::new()
+                };
+                self.answer(conn, opaque, &LockAnswer { locked });
+            }
             RequestCode::HEART_BEAT
+            | RequestCode::UNLOCK_BATCH_MQ
             | RequestCode::UNREGISTER_CLIENT
             | RequestCode::CONSUMER_SEND_MSG_BACK => {
                 self.answer(conn, opaque, &Done);
