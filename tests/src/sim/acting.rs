@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rocketmq_consumer_core::action::{AllocateQuestion, AppAction, NetAction, ShutdownReport};
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{AllocateId, ConnId, ConsumeId, ConsumerGroup, PeerAddr};
-use rocketmq_consumer_core::message::{Batch, Message, OrderlyOutcome, Outcome};
+use rocketmq_consumer_core::message::{Batch, Message};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 
 use rocketmq_consumer_core::wire::code::RequestCode;
@@ -20,7 +20,7 @@ use super::machine::Wish;
 use super::network::{End, LinkNo, Parcel, Unanswered, Way};
 use super::observe;
 use super::process::{Process, Run, Tenancy};
-use super::seen::{Ask, Deed, GroupNo, Life, MemberId, QueueNo};
+use super::seen::{Ask, Deed, GroupNo, Life, MemberId, QueueNo, is_success};
 use super::sharing;
 use super::trace::Entry;
 
@@ -454,8 +454,7 @@ impl World {
                 continue;
             };
             let offset = entry.queue_offset();
-            let done = Verdict::Handled(Outcome::Done);
-            if (verdict == done || verdict == Verdict::Ordered(OrderlyOutcome::Commit))
+            if is_success(verdict)
                 && let Some(origin) = self.ledger.origin(queue, offset.0)
             {
                 self.ledger.finish(group, origin);

@@ -24,15 +24,20 @@ mod no_busy_loop;
 mod no_commit_after_stale_epoch;
 mod no_commit_reaches_a_slave;
 mod no_delivery_after_epoch_ended;
+mod no_delivery_without_lock;
+mod no_inversion;
 mod no_pull_before_heartbeat;
 mod one_outcome_per_message_and_attempt;
 mod one_pull_per_epoch;
 mod repair_never_fires;
 mod shutdown_ends_in_time;
 mod single_owner;
+mod unlock_after_commit_and_handlers;
 
 #[cfg(test)]
 pub(in crate::sim) mod bench;
+pub(in crate::sim) mod obstacles;
+mod orderly;
 pub(in crate::sim) mod requests;
 pub(in crate::sim) mod tenures;
 
@@ -64,6 +69,9 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(repair_never_fires::RepairNeverFires::default()),
         Box::new(shutdown_ends_in_time::ShutdownEndsInTime::default()),
         Box::new(java_timing::JavaTiming::default()),
+        Box::new(no_delivery_without_lock::NoDeliveryWithoutLock::default()),
+        Box::new(no_inversion::NoInversion::default()),
+        Box::new(unlock_after_commit_and_handlers::UnlockAfterCommitAndHandlers::default()),
         Box::new(at_least_once::AtLeastOnce::default()),
         Box::new(single_owner::SingleOwner::default()),
     ]

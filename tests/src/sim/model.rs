@@ -32,7 +32,6 @@ use rocketmq_consumer_core::config::IllegalOffsetPolicy;
 use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::{ConsumeId, Epoch, MessageQueue, PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::message::{Batch, OrderlyOutcome, Outcome};
-use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::request::pull::PullStatus;
@@ -43,6 +42,7 @@ pub(in crate::sim) use book::{Book, Held};
 use book::State;
 
 use super::invariant::{Broken, Invariant, View};
+use super::invariants::obstacles::Obstacles;
 use super::invariants::requests::Requests;
 use super::invariants::tenures::Tenures;
 use super::seen::{Answer, Ask, Deed, Kind, Life, NodeNo, QueueNo, Seen, What};
@@ -105,7 +105,7 @@ pub(in crate::sim) struct RefConsumer {
     /// Whether the step began with a link that stands: what waited for it may be older than now.
     connected: bool,
     /// When a member last met what may keep it from committing.
-    obstacles: BTreeMap<Life, Instant>,
+    obstacles: Obstacles,
 }
 
 impl RefConsumer {
@@ -472,8 +472,7 @@ impl RefConsumer {
         let Some((asked, until)) = ours.and_then(|alive| alive.leaving) else {
             return Ok(());
         };
-        let obstacle = self.obstacles.get(&life);
-        if at >= until || obstacle.is_some_and(|met| asked.saturating_since(*met) < OBSTACLE_LASTS) {
+        if at >= until || self.obstacles.met(asked, life) {
             return Ok(());
         }
         let mut tenures = self.tenures.of(life, queue).iter();
@@ -557,9 +556,7 @@ impl Invariant for RefConsumer {
             return Ok(());
         }
         self.questions.see(life, &deed, |_| {});
-        if is_obstacle(&deed) {
-            self.obstacles.insert(life, seen.at);
-        }
+        self.obstacles.see(seen.at, life, &deed);
         match deed {
             Deed::Connected { .. } => self.connected = true,
             Deed::StepEnd { .. } => {
@@ -622,23 +619,6 @@ impl Word {
         let least = if ends_below { book.lowest().0.min(to) } else { to };
         let queue = pull.queue;
         Some(Position::Moved { queue, least, to })
-    }
-}
-
-/// How long an obstacle that was met before a member leaves may still be one: a broker that is down is dialled
-/// again after ten seconds at most, and a commit waits five for its link.
-const OBSTACLE_LASTS: Duration = Duration::from_secs(15);
-
-/// What may keep a member that leaves from committing all it wants to.
-fn is_obstacle(deed: &Deed<'_>) -> bool {
-    match deed {
-        Deed::Disconnected { .. } | Deed::DialFailed { .. } | Deed::Dialled { .. } => true,
-        Deed::Answered {
-            answer: Answer::Refused(_),
-            ..
-        } => true,
-        Deed::Told(notice) => matches!(notice.kind, NoticeKind::CommitFailed { .. }),
-        _ => false,
     }
 }
 

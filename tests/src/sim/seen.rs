@@ -15,7 +15,7 @@ use std::time::Duration;
 use rocketmq_consumer_core::action::ShutdownReport;
 use rocketmq_consumer_core::event::{RunRange, Verdict};
 use rocketmq_consumer_core::ids::{ConnId, ConsumeId, Epoch, QueueOffset};
-use rocketmq_consumer_core::message::Batch;
+use rocketmq_consumer_core::message::{Batch, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::notice::Notice;
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::RequestCode;
@@ -248,6 +248,15 @@ pub enum Deed<'a> {
         /// When the machine wants to be woken.
         wake_at: Option<Instant>,
     },
+}
+
+/// Whether a handler is done with a message for good.
+#[must_use]
+pub const fn is_success(verdict: Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Handled(Outcome::Done) | Verdict::Ordered(OrderlyOutcome::Commit)
+    )
 }
 
 /// What runs in a process.

@@ -10,14 +10,12 @@
 //! differently to neither.
 
 use rocketmq_consumer_core::config::StartAt;
-use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::QueueOffset;
-use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::time::Instant;
 use std::collections::BTreeMap;
 
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{BrokerDeed, Deed, GroupNo, Seen, What};
+use crate::sim::seen::{BrokerDeed, Deed, GroupNo, Seen, What, is_success};
 
 /// Messages that a report of a violation names.
 const NAMED: usize = 5;
@@ -67,11 +65,11 @@ impl Invariant for AtLeastOnce {
                         group,
                         queue,
                         offset,
-                        verdict: Verdict::Handled(Outcome::Done),
+                        verdict,
                         ..
                     },
                 ..
-            } => {
+            } if is_success(verdict) => {
                 if let Some(origin) = view.origin(queue, offset) {
                     self.finish(group, origin);
                 }

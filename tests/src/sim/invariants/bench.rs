@@ -12,7 +12,7 @@ use rocketmq_consumer_core::ids::{
     BrokerName, ConnId, ConsumeId, ConsumerGroup, Epoch, GroupKey, MessageQueue, PeerAddr, PhysicalOffset,
     QueueId, QueueOffset,
 };
-use rocketmq_consumer_core::message::{Batch, Outcome};
+use rocketmq_consumer_core::message::{Batch, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 use rocketmq_consumer_core::status::{
     Counters, FlowStatus, GroupPhase, GroupStatus, LinkState, LinkStatus, QueueState, QueueStatus, Status,
@@ -24,7 +24,7 @@ use rocketmq_consumer_core::wire::stored::{Scanned, Scanner};
 
 use crate::sim::invariant::{Allowances, Broken, Invariant, View};
 use crate::sim::seen::{
-    Answer, Ask, BrokerDeed, Deed, GroupNo, Kind, Life, MemberId, NodeNo, QueueNo, Seen, What,
+    Answer, Ask, BrokerDeed, Deed, GroupNo, Kind, Life, MemberId, NodeNo, QueueNo, Seen, Upheaval, What,
 };
 
 const LIFE: Life = Life(0);
@@ -346,6 +346,52 @@ impl<I: Invariant + Debug> Bench<I> {
     #[track_caller]
     pub(in crate::sim) fn done(&mut self, run: u64, offset: i64) -> &mut Self {
         self.settle(run, offset, Verdict::Handled(Outcome::Done))
+    }
+
+    /// A handler that consumes in order has ended.
+    #[track_caller]
+    pub(in crate::sim) fn ordered(&mut self, run: u64, offset: i64, outcome: OrderlyOutcome) -> &mut Self {
+        self.settle(run, offset, Verdict::Ordered(outcome))
+    }
+
+    #[track_caller]
+    pub(in crate::sim) fn locking(&mut self) -> &mut Self {
+        let (group, queue) = (GROUP, QUEUE);
+        self.ask(Ask::Lock { group }).deed(Deed::Locking { group, queue })
+    }
+
+    #[track_caller]
+    pub(in crate::sim) fn unlocking(&mut self) -> &mut Self {
+        let (group, queue) = (GROUP, QUEUE);
+        self.ask(Ask::Unlock { group })
+            .deed(Deed::Unlocking { group, queue })
+    }
+
+    /// The answer to a lock request that was written then.
+    #[track_caller]
+    pub(in crate::sim) fn locked(&mut self, granted: bool, asked_ms: u64) -> &mut Self {
+        self.deed(Deed::Locked {
+            group: GROUP,
+            queue: QUEUE,
+            granted,
+            asked_at: Instant::from_millis(asked_ms),
+        })
+    }
+
+    /// The broker has heard of an unlocking.
+    #[track_caller]
+    pub(in crate::sim) fn unlocked(&mut self) -> &mut Self {
+        let member = Some(MemberId(self.life.0));
+        self.broker(BrokerDeed::Unlocked {
+            group: GROUP,
+            queue: QUEUE,
+            member,
+        })
+    }
+
+    #[track_caller]
+    pub(in crate::sim) fn upheaval(&mut self, upheaval: Upheaval) -> &mut Self {
+        self.show(What::Fault(upheaval))
     }
 
     #[track_caller]

@@ -10,14 +10,12 @@
 
 use std::collections::BTreeSet;
 
-use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::QueueOffset;
-use rocketmq_consumer_core::message::Outcome;
 
 use super::requests::Requests;
 use super::tenures::Tenures;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, BrokerDeed, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Answer, Ask, BrokerDeed, Deed, Life, QueueNo, Seen, What, is_success};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -78,11 +76,9 @@ impl Invariant for CommitNeverPassesUnfinished {
             What::Broker(_) | What::Fault(_) => return Ok(()),
         };
         if let Deed::Settled {
-            run,
-            offset,
-            verdict: Verdict::Handled(Outcome::Done),
-            ..
+            run, offset, verdict, ..
         } = deed
+            && is_success(verdict)
             && let Some(tenure) = self.tenures.of_run(life, run)
         {
             tenure.data.remove(&offset);
