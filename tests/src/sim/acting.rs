@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rocketmq_consumer_core::action::{AllocateQuestion, AppAction, NetAction, ShutdownReport};
+use rocketmq_consumer_core::config::ConsumeMode;
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{AllocateId, ConnId, ConsumeId, ConsumerGroup, PeerAddr};
 use rocketmq_consumer_core::message::{Batch, Message};
@@ -376,6 +377,8 @@ impl World {
             range,
             attempt,
         );
+        let is_orderly = *place.group.mode() == ConsumeMode::Orderly;
+        let run = if is_orderly { run.in_order() } else { run };
         for at in run.ends() {
             self.agenda.put(at, Due::Handled(member, life, id));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::{MessageQueue, QueueOffset};
-use rocketmq_consumer_core::message::{Message, Outcome};
+use rocketmq_consumer_core::message::{Message, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::time::Instant;
 
 use super::dice::Dice;
@@ -169,6 +169,21 @@ impl Handling {
     }
 }
 
+/// What the handler of a group that consumes in order says in place of an outcome. To the dead letters is nothing it
+/// can say; one that is shared with other groups says it all the same.
+pub(crate) const fn in_order(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Handled(Outcome::Done) => Verdict::Ordered(OrderlyOutcome::Commit),
+        Verdict::Handled(Outcome::Retry) => Verdict::Ordered(OrderlyOutcome::Suspend),
+        Verdict::Handled(Outcome::RetryAfter(pause)) => Verdict::Ordered(OrderlyOutcome::SuspendFor(pause)),
+        Verdict::Handled(Outcome::DeadLetter | _)
+        | Verdict::Ordered(_)
+        | Verdict::Undecodable
+        | Verdict::Unsupported
+        | Verdict::NotStarted => verdict,
+    }
+}
+
 impl From<Outcome> for Handling {
     fn from(outcome: Outcome) -> Self {
         Self::ends(outcome)
@@ -183,8 +198,14 @@ enum Kind {
     Drawn(Habits, Dice),
 }
 
+impl From<OrderlyOutcome> for Handling {
+    fn from(outcome: OrderlyOutcome) -> Self {
+        Self::of(End::With(Verdict::Ordered(outcome)))
+    }
+}
+
 impl Handler {
-    /// From a closure that returns an [`Outcome`] or a [`Handling`].
+    /// From a closure that returns an [`Outcome`], an [`OrderlyOutcome`] or a [`Handling`].
     pub fn new<R: Into<Handling>>(mut handler: impl FnMut(&Delivery<'_>) -> R + Send + 'static) -> Self {
         Self(Kind::Own(Box::new(move |delivery| handler(delivery).into())))
     }

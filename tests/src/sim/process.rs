@@ -10,7 +10,7 @@ use rocketmq_consumer_core::message::{Batch, Message, Outcome};
 use rocketmq_consumer_core::time::Instant;
 
 use super::agenda::Due;
-use super::handler::{Delivery, End, Handler};
+use super::handler::{Delivery, End, Handler, in_order};
 use super::machine::Machine;
 use super::network::LinkNo;
 use super::seen::{GroupNo, Kind, Life, MemberId};
@@ -135,6 +135,8 @@ impl Process {
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) batch: Arc<Batch>,
+    /// Whether its handlers consume in order.
+    in_order: bool,
     /// The first position of the run within its batch.
     start: u32,
     slots: Vec<Slot>,
@@ -198,10 +200,17 @@ impl Run {
         let slots = slots.collect();
         let run = Self {
             batch,
+            in_order: false,
             start: range.start,
             slots,
         };
         (run, extensions)
+    }
+
+    /// Its handlers speak of order.
+    pub(crate) const fn in_order(mut self) -> Self {
+        self.in_order = true;
+        self
     }
 
     /// The moments at which something ends.
@@ -229,6 +238,7 @@ impl Run {
         }
         let start = self.start + u32::try_from(first).ok()?;
         let end = start + len;
+        let verdict = if self.in_order { in_order(verdict) } else { verdict };
         Some((RunRange { start, end }, verdict))
     }
 
