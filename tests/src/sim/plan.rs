@@ -7,6 +7,7 @@ mod cluster;
 mod faults;
 mod members;
 mod messages;
+mod modes;
 mod rules;
 
 use std::time::Duration;
@@ -161,6 +162,7 @@ impl Painter {
     fn plan(mut self) -> Plan {
         self.draw_members();
         self.draw_tenants();
+        self.draw_modes();
         self.draw_messages();
         self.draw_faults();
         self.script.sort_by_key(|(at, _)| *at);

@@ -57,11 +57,13 @@ pub enum Trouble {
     Reset,
     /// A broker comes back with offsets of an older file.
     OldOffsets,
+    /// Members consume in order, under queue locks that brokers may lose.
+    Orderly,
 }
 
 impl Trouble {
     /// Every kind.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Disconnect,
         Self::Cut,
         Self::Weather,
@@ -87,6 +89,7 @@ impl Trouble {
         Self::Groups,
         Self::Reset,
         Self::OldOffsets,
+        Self::Orderly,
     ];
 
     /// Its name, as a command line has it.
@@ -118,13 +121,15 @@ impl Trouble {
             Self::Groups => "groups",
             Self::Reset => "resets",
             Self::OldOffsets => "old-offsets",
+            Self::Orderly => "orderly",
         }
     }
 
-    /// Whether it is something that is done to a world at a time. The others are how its members are.
+    /// Whether it is drawn from the common hat of what is done to a world at a time. The others are how its members
+    /// are, and what follows from that.
     pub(crate) const fn is_done(self) -> bool {
         match self {
-            Self::Java | Self::Twins | Self::Subscriptions | Self::Groups => false,
+            Self::Java | Self::Twins | Self::Subscriptions | Self::Groups | Self::Orderly => false,
             Self::Disconnect
             | Self::Cut
             | Self::Weather
@@ -149,7 +154,7 @@ impl Trouble {
         }
     }
 
-    const fn bit(self) -> u32 {
+    const fn bit(self) -> u64 {
         1 << self as u32
     }
 }
@@ -166,7 +171,7 @@ impl Trouble {
 /// # Ok::<(), rocketmq_consumer_testing::sim::trouble::UnknownTrouble>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Troubles(u32);
+pub struct Troubles(u64);
 
 /// Names for several kinds at once.
 const FAMILIES: [(&str, Troubles); 6] = [
