@@ -91,6 +91,7 @@ impl World {
                 attempt,
             } => self.deliver(member, life, id, batch, range, attempt),
             Wish::App(action) => self.on_app(member, life, action),
+            Wish::Store(action) => self.on_store(member, life, action),
             Wish::Assigned { queue, epoch, from } => {
                 let queue = self.names.of_queue(&queue);
                 let deed = Deed::Assigned {
@@ -124,7 +125,7 @@ impl World {
         }
     }
 
-    fn unknown(&mut self, what: &dyn std::fmt::Debug) {
+    pub(crate) fn unknown(&mut self, what: &dyn std::fmt::Debug) {
         let words = format!("an action that nobody knows: {what:?}");
         self.broken("actions_are_known", Broken(words));
     }
@@ -457,10 +458,16 @@ impl World {
                 continue;
             };
             let offset = entry.queue_offset();
-            if is_success(verdict)
-                && let Some(origin) = self.ledger.origin(queue, offset.0)
-            {
-                self.ledger.finish(group, origin);
+            if let Some(origin) = self.ledger.origin(queue, offset.0) {
+                if is_success(verdict) {
+                    self.ledger.finish(group, origin);
+                }
+                // What fails where everybody has everything is dropped.
+                let own_book = self.places[tenancy.member.0 as usize].own_book;
+                if let Some(book) = own_book.filter(|_| verdict != Verdict::NotStarted) {
+                    self.ledger.finish(book, origin);
+                    self.ledger.finish(group, origin);
+                }
             }
             self.deed(
                 life,
@@ -533,9 +540,10 @@ impl World {
 
     /// A process is gone; its links with it. `told` says whether the nodes learn of that.
     pub(crate) fn bury(&mut self, member: MemberId, told: bool) {
-        let Some(process) = self.places[member.0 as usize].process.take() else {
+        let Some(mut process) = self.places[member.0 as usize].process.take() else {
             return;
         };
+        self.drop_stored(&mut process);
         self.alive.retain(|of| !process.has(*of));
         for (_, link) in process.conns {
             if told {

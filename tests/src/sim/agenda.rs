@@ -25,6 +25,8 @@ pub(crate) enum Due {
     },
     /// The application has computed its share of a topic.
     Share(MemberId, Life, AllocateId),
+    /// A disk is done with a question of that number.
+    Stored(MemberId, Life, u64),
     /// A process that was stopped goes on.
     GoOn(MemberId, Life),
     /// An entry of the script falls due; whoever runs the world knows what it is.

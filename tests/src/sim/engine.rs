@@ -190,6 +190,11 @@ impl World {
                     self.settle(member, run);
                 }
             }
+            Due::Stored(member, life, seq) => {
+                if self.is_ready(due, member, life) {
+                    self.answer_store(member, seq);
+                }
+            }
             Due::Share(member, life, id) => {
                 if self.is_ready(due, member, life) {
                     self.tell_share(member, id);

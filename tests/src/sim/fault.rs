@@ -9,6 +9,7 @@ use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, Topic};
 
 use super::engine::World;
 use super::habits::Habits;
+use super::keep::{Damage, Disk};
 use super::network::{Way, Weather};
 use super::seen::{MemberId, NodeNo, Upheaval, What};
 
@@ -78,6 +79,10 @@ pub enum Fault {
     Clock(MemberId, i64),
     /// Handlers behave like this from now on.
     Handlers(MemberId, Habits),
+    /// The disk that a member keeps its offsets on behaves like this from now on.
+    Disk(MemberId, Disk),
+    /// What a member keeps is damaged, unless it has nothing else to begin with. It notices at its next start.
+    Damage(MemberId, Damage),
 }
 
 impl Fault {
@@ -106,7 +111,9 @@ impl Fault {
             | Self::ExpireLocks(_)
             | Self::BrokerClock(_)
             | Self::Clock(..)
-            | Self::Handlers(..) => false,
+            | Self::Handlers(..)
+            | Self::Disk(..)
+            | Self::Damage(..) => false,
         }
     }
 
@@ -159,6 +166,8 @@ impl Fault {
             Self::BrokerClock(millis) => world.control(Control::ClockJump(*millis)),
             Self::Clock(member, millis) => world.set_clock(*member, *millis),
             Self::Handlers(member, habits) => world.set_habits(*member, *habits),
+            Self::Disk(member, disk) => world.set_disk(*member, *disk),
+            Self::Damage(member, damage) => world.damage(*member, *damage),
         }
     }
 }

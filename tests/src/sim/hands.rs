@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rocketmq_consumer_core::broker::config::TopicConfig;
 use rocketmq_consumer_core::broker::event::{BrokerEvent, Control, NewMessage, ServerEvent};
-use rocketmq_consumer_core::config::{ClientConfig, ConsumeMode, GroupConfig, StartAt};
+use rocketmq_consumer_core::config::{ClientConfig, ConsumeMode, GroupConfig, MessageModel, StartAt};
 use rocketmq_consumer_core::consumer::ConsumerState;
 use rocketmq_consumer_core::event::{AppEvent, NetCause, NetEvent};
 use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, QueueOffset, Topic};
@@ -18,10 +18,11 @@ use super::habits::Habits;
 use super::handler::Handler;
 use super::invariant::Broken;
 use super::java::{JavaConfig, JavaMember, JavaStart};
+use super::keep::Keep;
 use super::machine::Machine;
 use super::network::{End, LinkNo, Way};
 use super::process::{Place, Process, Tenancy};
-use super::seen::{Deed, Kind, Life, MemberId, NodeNo, Upheaval, What};
+use super::seen::{Deed, GroupNo, Kind, Life, MemberId, NodeNo, Upheaval, What};
 use super::trace::Entry;
 
 impl World {
@@ -36,9 +37,16 @@ impl World {
         handler: Handler,
     ) -> MemberId {
         let group_no = self.names.group(group.group().as_str());
+        let broadcasts = *group.model() == MessageModel::Broadcasting;
+        let own_book = broadcasts.then(|| {
+            let name = format!("{} at member {}", group.group(), self.places.len());
+            self.names.group(&name)
+        });
         for (topic, filter) in group.subscriptions() {
             if let Ok(subscription) = filter.subscription(topic.clone()) {
-                self.ledger.subscribe(group_no, subscription);
+                for book in [Some(group_no), own_book].into_iter().flatten() {
+                    self.ledger.subscribe(book, subscription.clone());
+                }
             }
         }
         self.places.push(Place {
@@ -52,6 +60,8 @@ impl World {
             timer_lag: Duration::ZERO,
             timers_first: false,
             process: None,
+            keep: Keep::new(),
+            own_book,
             calls: None,
         });
         self.member_at(self.places.len() - 1)
@@ -304,7 +314,11 @@ impl World {
         for queue in queues {
             let end = u64::try_from(self.cluster.max_offset(&queue).0).unwrap_or(0);
             let offset = QueueOffset(i64::try_from(end * per_mille / 1000).unwrap_or(i64::MAX));
-            self.ledger.skip(number, self.names.of_queue(&queue), offset.0);
+            let own_books = self.places.iter().filter(|place| place.group_no == number);
+            let own_books: Vec<GroupNo> = own_books.filter_map(|place| place.own_book).collect();
+            for book in own_books.into_iter().chain([number]) {
+                self.ledger.skip(book, self.names.of_queue(&queue), offset.0);
+            }
             self.control(Control::ResetOffset {
                 group: group.clone(),
                 queue,

@@ -14,6 +14,7 @@
 
 mod at_least_once;
 mod bounded_memory;
+mod broadcast_gets_all;
 mod commit_never_passes_unfinished;
 mod commit_never_regresses_within_an_epoch;
 mod each_request_ends_once;
@@ -72,6 +73,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(no_delivery_without_lock::NoDeliveryWithoutLock::default()),
         Box::new(no_inversion::NoInversion::default()),
         Box::new(unlock_after_commit_and_handlers::UnlockAfterCommitAndHandlers::default()),
+        Box::new(broadcast_gets_all::BroadcastGetsAll::default()),
         Box::new(at_least_once::AtLeastOnce::default()),
         Box::new(single_owner::SingleOwner::default()),
     ]

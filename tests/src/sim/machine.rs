@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
+use rocketmq_consumer_core::action::{Action, AppAction, NetAction, StoreAction};
 use rocketmq_consumer_core::consumer::ConsumerState;
 use rocketmq_consumer_core::event::{AppEvent, Event, Report, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{ConsumeId, ConsumerGroup, Epoch, GroupKey, MessageQueue, QueueOffset};
@@ -37,6 +37,7 @@ pub(crate) enum Wish {
     },
     /// Something only our machine says.
     App(AppAction),
+    Store(StoreAction),
     Assigned {
         queue: MessageQueue,
         epoch: Epoch,
@@ -88,7 +89,8 @@ impl Machine {
                 },
                 Action::App(AppAction::Closed) => Wish::Closed,
                 Action::App(action) => Wish::App(action),
-                other @ (Action::Store(_) | _) => Wish::Unknown(Box::new(other)),
+                Action::Store(action) => Wish::Store(action),
+                other => Wish::Unknown(Box::new(other)),
             }),
             Self::Java(member) => member.poll().map(|output| match output {
                 JavaOutput::Net(action) => Wish::Net(action),

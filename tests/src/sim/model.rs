@@ -24,11 +24,11 @@
 
 mod book;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
-use rocketmq_consumer_core::config::IllegalOffsetPolicy;
+use rocketmq_consumer_core::config::{IllegalOffsetPolicy, MessageModel};
 use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::{ConsumeId, Epoch, MessageQueue, PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::message::{Batch, OrderlyOutcome, Outcome};
@@ -99,6 +99,8 @@ pub(in crate::sim) struct RefConsumer {
     tenures: Tenures<Book>,
     questions: Requests<Question>,
     wanted: BTreeMap<Life, Vec<Subscription>>,
+    /// Lives that keep their offsets themselves, and drop what fails.
+    broadcasting: BTreeSet<Life>,
     positions: Vec<Position>,
     /// Where lives left queues: everything below was finished.
     left: BTreeMap<(Life, QueueNo), QueueOffset>,
@@ -227,6 +229,9 @@ impl RefConsumer {
             return;
         };
         // One that was abandoned has its outcome already.
+        if self.broadcasting.contains(&life) && matches!(verdict, Verdict::Handled(_)) {
+            return book.finish(offset);
+        }
         if book
             .unfinished
             .get(&offset)
@@ -264,7 +269,7 @@ impl RefConsumer {
             Position::NoneStored(of) => of == queue,
             Position::Start => true,
         });
-        if !fits {
+        if !fits && !self.broadcasting.contains(&life) {
             return Err(Broken(format!(
                 "{life:?} starts {name} at {from}, but what it was told is {positions:?}"
             )));
@@ -472,7 +477,7 @@ impl RefConsumer {
         let Some((asked, until)) = ours.and_then(|alive| alive.leaving) else {
             return Ok(());
         };
-        if at >= until || self.obstacles.met(asked, life) {
+        if self.broadcasting.contains(&life) || at >= until || self.obstacles.met(asked, life) {
             return Ok(());
         }
         let mut tenures = self.tenures.of(life, queue).iter();
@@ -520,6 +525,9 @@ impl RefConsumer {
     }
 
     fn begun(&mut self, life: Life, view: &dyn View) {
+        if *view.config(life).model() == MessageModel::Broadcasting {
+            self.broadcasting.insert(life);
+        }
         let subscriptions = view.config(life).subscriptions().iter();
         let wanted = subscriptions.filter_map(|(topic, filter)| filter.subscription(topic.clone()).ok());
         self.wanted.insert(life, wanted.collect());

@@ -88,6 +88,21 @@ impl<W: Write> Invariant for Narrator<W> {
                     let (queue, not) = (name(queue), if granted { "" } else { "not " });
                     self.say(at, format_args!("{life:?} is {not}granted the lock of {queue}"));
                 }
+                Deed::Found { queue, offset } => {
+                    let queue = name(queue);
+                    self.say(
+                        at,
+                        format_args!("{life:?} finds that it kept {offset} of {queue}"),
+                    );
+                }
+                Deed::Keeping { queue, offset } => {
+                    let queue = name(queue);
+                    self.say(at, format_args!("{life:?} keeps {offset} of {queue}"));
+                }
+                Deed::Kept { queue, offset } => {
+                    let queue = name(queue);
+                    self.say(at, format_args!("{life:?} has kept {offset} of {queue}"));
+                }
                 Deed::Delivered {
                     queue,
                     run,

@@ -11,9 +11,11 @@ use rocketmq_consumer_core::time::Instant;
 
 use super::agenda::Due;
 use super::handler::{Delivery, End, Handler, in_order};
+use super::keep::Keep;
 use super::machine::Machine;
 use super::network::LinkNo;
 use super::seen::{GroupNo, Kind, Life, MemberId};
+use super::storing::Stored;
 
 /// A member's place: what its processes are made of, one after another. Or, if it has a host, a group that
 /// lives on the client of another member and never has a process of its own.
@@ -34,6 +36,10 @@ pub(crate) struct Place {
     /// machine has to bear both.
     pub(crate) timers_first: bool,
     pub(crate) process: Option<Process>,
+    /// What survives it.
+    pub(crate) keep: Keep,
+    /// Whose account in the ledger is its own: of a group that broadcasts, each member has one.
+    pub(crate) own_book: Option<GroupNo>,
     /// How often the handler was called with each body, if that is wanted.
     pub(crate) calls: Option<BTreeMap<Bytes, u32>>,
 }
@@ -62,6 +68,8 @@ pub(crate) struct Process {
     pub(crate) runs: BTreeMap<ConsumeId, Run>,
     /// Shares of its own strategy that are not told yet.
     pub(crate) shares: BTreeMap<AllocateId, Box<[MessageQueue]>>,
+    /// What its store was asked and has not answered.
+    pub(crate) stored: BTreeMap<u64, Stored>,
     /// Stopped until then, as by a debugger or a long collection; what comes meanwhile waits in `waiting`.
     pub(crate) stalled: bool,
     pub(crate) waiting: Vec<Due>,
@@ -90,6 +98,7 @@ impl Process {
             wake_at: None,
             runs: BTreeMap::new(),
             shares: BTreeMap::new(),
+            stored: BTreeMap::new(),
             stalled: false,
             waiting: Vec::new(),
             leaving: false,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rocketmq_consumer_core::config::MessageModel;
 use rocketmq_consumer_core::ids::QueueOffset;
 
 use super::engine::World;
@@ -38,10 +39,17 @@ impl World {
         let facts = self.facts();
         let queues = facts.queues_of(group);
         let owners = self.owners(group);
+        let members = self.members_of(group);
+        let broadcasts = self.broadcasts(group);
         let mut unsettled = queues.into_iter().filter_map(|queue| {
             let name = facts.queue(queue);
-            let (committed, max) = (facts.committed(group, queue), facts.max_offset(queue));
             let owned = owners.get(&queue).copied().unwrap_or(0);
+            if broadcasts {
+                // Nobody retries where everybody has everything.
+                let is_good = owned == members || name.topic.as_str().starts_with('%');
+                return (!is_good).then(|| format!("{name} is owned by {owned} of {members} members"));
+            }
+            let (committed, max) = (facts.committed(group, queue), facts.max_offset(queue));
             if max > QueueOffset(0) && committed != Some(max) {
                 return Some(format!("{name}: {committed:?} of {max} is committed"));
             }
@@ -49,13 +57,22 @@ impl World {
             let is_good = owned == 1 || (may_be_shared && owned > 1);
             (!is_good).then(|| format!("{name} has {owned} owners"))
         });
-        let has_members = self.places.iter().any(|place| {
-            place.group_no == group
-                && self
-                    .process_of(place)
-                    .is_some_and(|of| of.by_group(group).is_some())
+        unsettled.next().filter(|_| members > 0)
+    }
+
+    fn broadcasts(&self, group: GroupNo) -> bool {
+        let mut places = self.places.iter();
+        places.any(|place| place.group_no == group && *place.group.model() == MessageModel::Broadcasting)
+    }
+
+    /// How many members of a group run.
+    fn members_of(&self, group: GroupNo) -> u32 {
+        let places = self.places.iter().filter(|place| place.group_no == group);
+        let running = places.filter(|place| {
+            let process = self.process_of(place);
+            process.is_some_and(|process| process.by_group(group).is_some())
         });
-        unsettled.next().filter(|_| has_members)
+        u32::try_from(running.count()).unwrap_or(u32::MAX)
     }
 
     /// The process a group lives in.

@@ -182,6 +182,28 @@ pub enum Deed<'a> {
         asked_at: Instant,
     },
 
+    /// A member that keeps its offsets itself finds this one as it begins.
+    Found {
+        /// Of which queue.
+        queue: QueueNo,
+        /// The next offset to consume.
+        offset: QueueOffset,
+    },
+    /// It wants this one to be kept.
+    Keeping {
+        /// Of which queue.
+        queue: QueueNo,
+        /// The next offset to consume.
+        offset: QueueOffset,
+    },
+    /// It is told in this step that this one is safe.
+    Kept {
+        /// Of which queue.
+        queue: QueueNo,
+        /// The next offset to consume.
+        offset: QueueOffset,
+    },
+
     /// A queue is owned and about to be pulled.
     Assigned {
         /// Of which group.

@@ -33,6 +33,7 @@ use super::fault::Fault;
 use super::habits::Habits;
 use super::handler::Handler;
 use super::invariant::{Broken, Invariant};
+use super::keep::Disk;
 use super::plan::{Plan, Step};
 use super::report::Report;
 use super::seen::{Upheaval, What};
@@ -261,6 +262,7 @@ impl Story {
         for index in 0..world.places.len() {
             let member = world.member_at(index);
             world.set_habits(member, Habits::GOOD);
+            world.set_disk(member, Disk::GOOD);
         }
         self.start_all();
     }

@@ -59,11 +59,13 @@ pub enum Trouble {
     OldOffsets,
     /// Members consume in order, under queue locks that brokers may lose.
     Orderly,
+    /// Members of a group get everything, each of them, and keep their offsets on disks that have faults.
+    Broadcasting,
 }
 
 impl Trouble {
     /// Every kind.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Disconnect,
         Self::Cut,
         Self::Weather,
@@ -90,6 +92,7 @@ impl Trouble {
         Self::Reset,
         Self::OldOffsets,
         Self::Orderly,
+        Self::Broadcasting,
     ];
 
     /// Its name, as a command line has it.
@@ -122,6 +125,7 @@ impl Trouble {
             Self::Reset => "resets",
             Self::OldOffsets => "old-offsets",
             Self::Orderly => "orderly",
+            Self::Broadcasting => "broadcasting",
         }
     }
 
@@ -129,7 +133,12 @@ impl Trouble {
     /// are, and what follows from that.
     pub(crate) const fn is_done(self) -> bool {
         match self {
-            Self::Java | Self::Twins | Self::Subscriptions | Self::Groups | Self::Orderly => false,
+            Self::Java
+            | Self::Twins
+            | Self::Subscriptions
+            | Self::Groups
+            | Self::Orderly
+            | Self::Broadcasting => false,
             Self::Disconnect
             | Self::Cut
             | Self::Weather

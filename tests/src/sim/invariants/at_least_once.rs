@@ -7,9 +7,9 @@
 //!
 //! Legal all the same: handling a message twice. A group that does not start at the earliest message may pass
 //! over what was stored before it began, and is only held to its progress; one whose members subscribe
-//! differently to neither.
+//! differently to neither. What a group that broadcasts owes is another rule's business.
 
-use rocketmq_consumer_core::config::StartAt;
+use rocketmq_consumer_core::config::{MessageModel, StartAt};
 use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::time::Instant;
 use std::collections::BTreeMap;
@@ -56,7 +56,11 @@ impl Invariant for AtLeastOnce {
                 life,
                 deed: Deed::Begun { group, .. },
             } => {
-                let late = *view.config(life).start_at() != StartAt::Earliest;
+                let config = view.config(life);
+                if *config.model() == MessageModel::Broadcasting {
+                    return Ok(());
+                }
+                let late = *config.start_at() != StartAt::Earliest;
                 self.groups.entry(group).or_default().starts_late |= late;
             }
             What::Member {
@@ -70,7 +74,10 @@ impl Invariant for AtLeastOnce {
                     },
                 ..
             } if is_success(verdict) => {
-                if let Some(origin) = view.origin(queue, offset) {
+                if let Some(origin) = view
+                    .origin(queue, offset)
+                    .filter(|_| self.groups.contains_key(&group))
+                {
                     self.finish(group, origin);
                 }
             }

@@ -5,8 +5,9 @@
 //!
 //! Legal all the same, even at rest: two owners when two processes use one client id, since neither can know
 //! which of two places is its own; anything when members of a group subscribe differently, since the broker keeps
-//! the newest subscription only.
+//! the newest subscription only. In a group that broadcasts all members own everything.
 
+use rocketmq_consumer_core::config::MessageModel;
 use rocketmq_consumer_core::time::Instant;
 use std::collections::BTreeSet;
 
@@ -53,7 +54,9 @@ impl Invariant for SingleOwner {
         if allowances.different_subscriptions {
             return Ok(());
         }
-        let groups: BTreeSet<GroupNo> = view.alive().iter().filter_map(|life| self.group(*life)).collect();
+        let alive = view.alive().iter();
+        let sharing = alive.filter(|life| *view.config(**life).model() == MessageModel::Clustering);
+        let groups: BTreeSet<GroupNo> = sharing.filter_map(|life| self.group(*life)).collect();
         for group in groups {
             for queue in view.queues_of(group) {
                 let owners = self.owners(group, queue, view);
