@@ -150,8 +150,10 @@ impl Lock {
     pub(super) fn ask(&mut self, now: Instant) -> Errand {
         let errand = self.errand();
         self.under_way = Some(errand);
-        if errand == Errand::Lock {
-            self.kept_until = Some(now + EXPIRY);
+        match errand {
+            Errand::Lock => self.kept_until = Some(now + EXPIRY),
+            // Whatever becomes of the request, the broker may have obeyed.
+            Errand::Unlock => self.granted = None,
         }
         errand
     }
@@ -378,6 +380,17 @@ mod tests {
         kept.give_back(ms(5));
         kept.want();
         assert_eq!(kept.lease(), Some(ms(30_000)), "nothing was unlocked");
+
+        let mut unanswered = held(0);
+        unanswered.give_back(ms(5));
+        unanswered.ask(ms(5));
+        unanswered.failed(ms(1_005));
+        unanswered.want();
+        assert_eq!(
+            (unanswered.errand(), unanswered.lease()),
+            (Errand::Lock, None),
+            "it may be unlocked"
+        );
 
         let mut anew = held(0);
         anew.give_back(ms(5));
