@@ -1,10 +1,13 @@
 //! What somebody writes who wants to know how an own handler fares.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rocketmq_consumer_core::message::Outcome;
+use rocketmq_consumer_core::config::{ClientConfig, ConsumeMode, GroupConfig, MessageModel, StartAt};
+use rocketmq_consumer_core::ids::PeerAddr;
+use rocketmq_consumer_core::message::{OrderlyOutcome, Outcome};
 use rocketmq_consumer_testing::sim::Sim;
-use rocketmq_consumer_testing::sim::handler::Handling;
+use rocketmq_consumer_testing::sim::handler::{Delivery, Handler, Handling};
 
 const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -112,4 +115,69 @@ fn a_group_leaves_a_client_and_comes_back_while_the_other_goes_on() {
         sim.status(audit).is_some(),
         "it was not asked to leave, so it is back"
     );
+}
+
+/// A client of its own, and a group that reads everything.
+fn member(name: &str) -> (ClientConfig, GroupConfig) {
+    let client = ClientConfig::new(name.into(), vec![PeerAddr::new("10.0.1.1", 9876)]);
+    let mut group = GroupConfig::new("billing".into());
+    group
+        .set_start_at(StartAt::Earliest)
+        .subscribe("orders".into(), "*");
+    (client, group)
+}
+
+#[test]
+fn what_is_consumed_in_order_waits_for_what_is_suspended_also_across_members() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut sim = Sim::seed(11).topic("orders", 1);
+    let start = |sim: &mut Sim, name: &str| {
+        let (client, mut group) = member(name);
+        group.set_mode(ConsumeMode::Orderly);
+        let order = Arc::clone(&order);
+        let handler = Handler::new(move |delivery: &Delivery<'_>| {
+            let body = String::from_utf8_lossy(&delivery.body()).into_owned();
+            let fails = body == "2" && delivery.attempt() < 2;
+            order.lock().expect("nobody panics with it").push(body);
+            if fails { OrderlyOutcome::Suspend } else { OrderlyOutcome::Commit }
+        });
+        sim.member(client, group, handler)
+    };
+    let first = start(&mut sim, "a");
+    for number in 0..5 {
+        sim.send("orders", number.to_string());
+    }
+    sim.run_for(secs(10));
+    sim.leave(first, secs(1));
+    start(&mut sim, "b");
+    for number in 5..8 {
+        sim.send("orders", number.to_string());
+    }
+    sim.run_for(secs(10));
+    let order = order.lock().expect("nobody panics with it");
+    assert_eq!(*order, ["0", "1", "2", "2", "2", "3", "4", "5", "6", "7"]);
+}
+
+#[test]
+fn where_members_broadcast_each_gets_all_and_nothing_twice_over_a_restart() {
+    let mut sim = Sim::seed(12).topic("orders", 3);
+    let members = ["a", "b"].map(|name| {
+        let (client, mut group) = member(name);
+        group.set_model(MessageModel::Broadcasting);
+        sim.member(client, group, Handler::new(|_: &Delivery<'_>| Outcome::Done))
+    });
+    for number in 0..20 {
+        sim.send("orders", number.to_string());
+    }
+    sim.run_for(secs(10));
+    sim.crash(members[0]);
+    for number in 20..30 {
+        sim.send("orders", number.to_string());
+    }
+    sim.restart(members[0]);
+    sim.run_for(secs(10));
+    assert_eq!(sim.unfinished(), 0);
+    for member in members {
+        assert!((0..30).all(|number| sim.attempts(member, &number.to_string()) == 1));
+    }
 }

@@ -31,6 +31,7 @@ mod no_pull_before_heartbeat;
 mod one_outcome_per_message_and_attempt;
 mod one_pull_per_epoch;
 mod repair_never_fires;
+mod reset_is_obeyed;
 mod shutdown_ends_in_time;
 mod single_owner;
 mod unlock_after_commit_and_handlers;
@@ -73,6 +74,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(no_delivery_without_lock::NoDeliveryWithoutLock::default()),
         Box::new(no_inversion::NoInversion::default()),
         Box::new(unlock_after_commit_and_handlers::UnlockAfterCommitAndHandlers::default()),
+        Box::new(reset_is_obeyed::ResetIsObeyed::default()),
         Box::new(broadcast_gets_all::BroadcastGetsAll::default()),
         Box::new(at_least_once::AtLeastOnce::default()),
         Box::new(single_owner::SingleOwner::default()),

@@ -160,6 +160,8 @@ impl<W: Write> Invariant for Narrator<W> {
                 | Deed::DialFailed { .. }
                 | Deed::Requested { .. }
                 | Deed::Withdrawn { .. }
+                | Deed::StoreAsked
+                | Deed::StoreAnswered
                 | Deed::StepEnd { .. } => self.say(at, format_args!("{life:?} {deed:?}")),
             },
             What::Broker(deed) => {

@@ -182,6 +182,10 @@ pub enum Deed<'a> {
         asked_at: Instant,
     },
 
+    /// A client's store was asked something.
+    StoreAsked,
+    /// Its store has answered one question; the machine is told in this step.
+    StoreAnswered,
     /// A member that keeps its offsets itself finds this one as it begins.
     Found {
         /// Of which queue.

@@ -41,6 +41,7 @@ impl World {
         if let StoreAction::Save { bytes, .. } = &action {
             self.show_kept(tenancy, bytes, |queue, offset| Deed::Keeping { queue, offset });
         }
+        self.client_deed(host, Deed::StoreAsked);
         let disk = self.places[tenancy.member.0 as usize].keep.disk;
         let fails = disk.fails > 0 && self.dice.number(0..1000) < disk.fails;
         let takes = self.dice.time(Duration::ZERO..disk.slow);
@@ -71,6 +72,7 @@ impl World {
         let Some(tenancy) = self.storing(host, &stored.action) else {
             return;
         };
+        self.client_deed(host, Deed::StoreAnswered);
         let event = match stored.action {
             StoreAction::Load { key, seq } => {
                 let keep = &self.places[tenancy.member.0 as usize].keep;

@@ -3,7 +3,8 @@
 //! Source: P1 and P6; design "The machine": liveness is an invariant. A queue whose pull was lost between two
 //! stools stands still for ever, and nobody notices. So what a member says of itself is compared with what was
 //! seen: a queue that it calls pulled has a pull that was written and not answered, not older than its deadline;
-//! one that it calls held has a reason; and a member that runs always wants to be woken at some time.
+//! one that it calls held has a reason; and a member that runs always wants to be woken at some time, or has asked its
+//! store.
 //!
 //! A slave is enough to move: a queue is not held for the link to its broker while another replica of the broker
 //! knows the member. Its heartbeats may be lost for [`SPOILT`], so that is how long it may take here; the tests of
@@ -41,6 +42,8 @@ pub(super) struct EveryOwnedQueueMoves {
     tenures: Tenures<()>,
     pulls: Requests<(QueueNo, Instant)>,
     wake_ups: BTreeMap<Life, u32>,
+    /// Questions that stores have not answered.
+    stores: BTreeMap<Life, u32>,
 }
 
 impl EveryOwnedQueueMoves {
@@ -129,7 +132,8 @@ impl Invariant for EveryOwnedQueueMoves {
                 if alive.leaving.is_some() {
                     return Ok(());
                 }
-                if wake_at.is_none() {
+                let waits_for_store = self.stores.get(&life).is_some_and(|asked| *asked > 0);
+                if wake_at.is_none() && !waits_for_store {
                     return Err(Broken(format!("{life:?} waits for nothing")));
                 }
                 if alive.is_wakeup && alive.late_now < TOLERANCE {
@@ -140,7 +144,13 @@ impl Invariant for EveryOwnedQueueMoves {
                     }
                 }
             }
+            Deed::StoreAsked => *self.stores.entry(life).or_default() += 1,
+            Deed::StoreAnswered => {
+                let asked = self.stores.entry(life).or_default();
+                *asked = asked.saturating_sub(1);
+            }
             Deed::Killed | Deed::Closed => {
+                self.stores.remove(&life);
                 self.wake_ups.remove(&life);
             }
             _ => {}

@@ -5,6 +5,8 @@
 //! follow, in the very step that brings the answer. After that, and after the ownership has ended, nothing: the
 //! next owner has taken over half a second after the first commit, and brokers overwrite blindly.
 //!
+//! What is consumed in order is committed as long as its handler takes: the queue is its own until it is unlocked.
+//!
 //! Legal all the same: that second commit however late its answer comes (it is only sent when the broker still
 //! shows our own first value); a request that was decided in time and waited for its link, written in the step
 //! that connects it; being as late as the process itself was stopped; and everything a Java-like member does.
@@ -60,6 +62,9 @@ impl NoCommitAfterStaleEpoch {
         let tenures = self.tenures.of(life, queue);
         if tenures.is_empty() {
             return Err("does not own");
+        }
+        if view.config(life).is_orderly() {
+            return Ok(());
         }
         let may = tenures.iter().any(|tenure| match (tenure.revoked_at, rechecked) {
             (None, _) => true,

@@ -1,4 +1,4 @@
-//! What is consumed in order is neither pulled nor handed out without a lock that lasts.
+//! What is consumed in order is neither pulled nor handed out nor committed without a lock that lasts.
 //!
 //! Source: P44 and "What must stay identical", 4; design "Living beside Java members", 4. A broker gives a lock to
 //! somebody else when it was not renewed for more than 60 s; a member stops using it after 30. It counts from when
@@ -95,11 +95,11 @@ impl Invariant for NoDeliveryWithoutLock {
             Deed::Unlocking { queue, .. } => {
                 self.locks.insert((life, queue), Lock::GivenBack(seen.at));
             }
-            Deed::Asked {
-                conn,
-                ask: Ask::Pull { queue, .. },
-                ..
-            } if self.up != Some(conn) => return self.check(seen.at, (life, queue), "pulls", view),
+            Deed::Asked { conn, ask, .. } if self.up != Some(conn) => match ask {
+                Ask::Pull { queue, .. } => return self.check(seen.at, (life, queue), "pulls", view),
+                Ask::Commit { queue, .. } => return self.check(seen.at, (life, queue), "commits", view),
+                _ => {}
+            },
             Deed::Delivered { queue, .. } => {
                 return self.check(seen.at, (life, queue), "delivers from", view);
             }
@@ -133,8 +133,9 @@ mod tests {
     #[test]
     fn without_a_lock_nothing_is_pulled_or_handed_out() {
         bench().pull(100, None).breaks("pulls");
+        bench().commit(100).breaks("commits");
         bench().deliver(1, 100..101).breaks("delivers from");
-        locked().pull(100, None).deliver(1, 100..101).legal();
+        locked().pull(100, None).deliver(1, 100..101).commit(101).legal();
     }
 
     #[test]

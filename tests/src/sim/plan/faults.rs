@@ -180,7 +180,12 @@ impl Painter {
                 }
             }
             // They are drawn with the members.
-            Trouble::Java | Trouble::Twins | Trouble::Subscriptions | Trouble::Groups | Trouble::Orderly | Trouble::Broadcasting => {}
+            Trouble::Java
+            | Trouble::Twins
+            | Trouble::Subscriptions
+            | Trouble::Groups
+            | Trouble::Orderly
+            | Trouble::Broadcasting => {}
         }
     }
 

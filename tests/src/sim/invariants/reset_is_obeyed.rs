@@ -1,0 +1,210 @@
+//! After an operator's reset nothing is committed beyond what was fetched anew.
+//!
+//! Source: OF-20; P49. A member learns of a reset by the answer to a pull, or by the broker's own word (220). From then
+//! on what it commits is the new place, and rises with what later answers brought: what was with handlers before the
+//! reset counts for nothing.
+//!
+//! Legal all the same: commits below; and everything after the queue was given back and taken again. A broker tells a
+//! reset once, and it is lost when the pull that hears of it is one of an ownership that has ended.
+
+use std::collections::BTreeMap;
+
+use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
+use rocketmq_consumer_core::wire::request::pull::PullStatus;
+
+use super::requests::Requests;
+use crate::sim::invariant::{Broken, Invariant, View};
+use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct ResetIsObeyed {
+    pulls: Requests<Pull>,
+    /// The newest ownership of each queue, while it lasts.
+    owned: BTreeMap<(Life, QueueNo), Epoch>,
+    resets: BTreeMap<(Life, QueueNo), Reset>,
+    asked: u64,
+}
+
+/// A pull that was written.
+#[derive(Clone, Copy, Debug)]
+struct Pull {
+    queue: QueueNo,
+    /// For which ownership.
+    epoch: Option<Epoch>,
+    /// Counts all pulls.
+    number: u64,
+}
+
+/// A queue since it was reset.
+#[derive(Debug)]
+struct Reset {
+    /// How far it may be committed.
+    ceiling: QueueOffset,
+    /// The number of pulls before.
+    since: u64,
+    /// The ownership that came of it.
+    epoch: Option<Epoch>,
+}
+
+impl ResetIsObeyed {
+    fn answered(&mut self, life: Life, pull: Pull, answer: &Answer<'_>) {
+        let Answer::Pulled {
+            status, next, reset, ..
+        } = *answer
+        else {
+            return;
+        };
+        let Pull { queue, epoch, number } = pull;
+        let is_current = self.owned.get(&(life, queue)).copied() == epoch;
+        if status == PullStatus::OffsetMoved && reset && is_current {
+            let reset = Reset {
+                ceiling: next,
+                since: self.asked,
+                epoch: None,
+            };
+            self.resets.insert((life, queue), reset);
+        } else if let Some(reset) = self.resets.get_mut(&(life, queue))
+            && number > reset.since
+        {
+            reset.ceiling = next.max(reset.ceiling);
+        }
+    }
+
+    fn commit(&self, life: Life, queue: QueueNo, offset: QueueOffset, view: &dyn View) -> Result<(), Broken> {
+        match self.resets.get(&(life, queue)) {
+            Some(Reset { ceiling, .. }) if offset > *ceiling => Err(Broken(format!(
+                "{life:?} commits {} at {offset}, since its reset it has come to {ceiling}",
+                view.queue(queue)
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+impl Invariant for ResetIsObeyed {
+    fn name(&self) -> &'static str {
+        "reset_is_obeyed"
+    }
+
+    fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
+        let What::Member { life, deed } = seen.what else {
+            return Ok(());
+        };
+        self.pulls.see(life, &deed, |_| {});
+        match deed {
+            Deed::Asked {
+                conn, opaque, ask, ..
+            } => match ask {
+                Ask::Pull { queue, commit, .. } => {
+                    if let Some(offset) = commit {
+                        self.commit(life, queue, offset, view)?;
+                    }
+                    self.asked += 1;
+                    let pull = Pull {
+                        queue,
+                        epoch: self.owned.get(&(life, queue)).copied(),
+                        number: self.asked,
+                    };
+                    self.pulls.asked(life, conn, opaque, pull);
+                }
+                Ask::Commit { queue, offset, .. } => return self.commit(life, queue, offset, view),
+                _ => {}
+            },
+            Deed::Answered { conn, opaque, answer } => {
+                if let Some(pull) = self.pulls.answered(life, conn, opaque) {
+                    self.answered(life, pull, &answer);
+                }
+            }
+            Deed::Assigned { queue, epoch, .. } => {
+                self.owned.insert((life, queue), epoch);
+                if let Some(reset) = self.resets.get_mut(&(life, queue)) {
+                    reset.epoch.get_or_insert(epoch);
+                }
+            }
+            // It may have become another member's meanwhile, who went on from the new place.
+            Deed::Revoked { queue, epoch, .. } => {
+                let key = (life, queue);
+                if self.owned.get(&key) == Some(&epoch) {
+                    self.owned.remove(&key);
+                }
+                if self
+                    .resets
+                    .get(&key)
+                    .is_some_and(|reset| reset.epoch == Some(epoch))
+                {
+                    self.resets.remove(&key);
+                }
+            }
+            Deed::Killed | Deed::Closed => {
+                self.owned.retain(|(of, _), _| *of != life);
+                self.resets.retain(|(of, _), _| *of != life);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, Mover};
+    use super::*;
+
+    /// One that has fetched 900 to 931 and is sent back to 300.
+    fn bench() -> Bench<ResetIsObeyed> {
+        let mut bench = Bench::new(ResetIsObeyed::default());
+        bench.ours().assign(1, 900).pull(900, None).found(900..932);
+        bench
+            .pull(932, Some(905))
+            .moved(300, (0, 1_000), Mover::Reset)
+            .legal();
+        bench
+    }
+
+    #[test]
+    fn what_handlers_had_before_is_not_committed() {
+        bench().commit(300).legal();
+        bench().commit(906).breaks("come to 300");
+        bench().pull(300, Some(906)).breaks("come to 300");
+    }
+
+    #[test]
+    fn what_is_fetched_anew_may_be() {
+        let mut anew = bench();
+        anew.assign(2, 300)
+            .pull(300, None)
+            .found(300..310)
+            .commit(310)
+            .legal();
+        anew.commit(311).breaks("come to 310");
+        let mut late = Bench::new(ResetIsObeyed::default());
+        late.ours().assign(1, 900).pull(900, None).pull(900, None);
+        late.moved(300, (0, 1_000), Mover::Reset).answer_pull(0, 900..932);
+        late.commit(932).breaks("come to 300");
+    }
+
+    #[test]
+    fn a_move_that_no_operator_wanted_is_none() {
+        let mut bench = Bench::new(ResetIsObeyed::default());
+        bench
+            .ours()
+            .assign(1, 900)
+            .pull(900, None)
+            .moved(300, (0, 1_000), Mover::Master);
+        bench.commit(900).legal();
+        let mut gone = self::bench();
+        gone.revoke(1).assign(2, 300).commit(300).legal();
+        gone.revoke(2).assign(3, 1_000).commit(1_000).legal();
+        let mut stale = Bench::new(ResetIsObeyed::default());
+        stale
+            .ours()
+            .assign(1, 900)
+            .pull(900, None)
+            .revoke(1)
+            .assign(2, 900);
+        stale.moved(300, (0, 1_000), Mover::Reset).commit(901).legal();
+        let mut old = self::bench();
+        old.revoke(1).assign(2, 300).commit(906).breaks("come to 300");
+    }
+}
