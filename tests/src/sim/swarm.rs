@@ -7,7 +7,8 @@
 //!
 //! In both phases every rule is shown everything. After mending, a world has [`LIVENESS`] and its own longest
 //! delay to come to rest: every message that a group wants finished by it or among its dead letters, everything
-//! committed, every queue owned by exactly one member. Two kinds of worlds owe less:
+//! committed, every queue owned by exactly one member. One world in five consumes in order, Java-like members too; one
+//! in ten broadcasts: there every member owes all that, and keeps its offsets itself. Two kinds of worlds owe less:
 //!
 //! * *Equal client ids*: two processes under one id each own the shares of all places of that id, so a queue may
 //!   be owned twice; never by nobody. Everything else is still demanded.

@@ -86,8 +86,10 @@ impl BroadcastGetsAll {
 
     fn settled(&mut self, life: Life, queue: QueueNo, offset: QueueOffset, origin: Option<u32>) {
         if let Some(reading) = self.reading(life, queue) {
-            reading.open.remove(&offset);
-            reading.done.insert(offset);
+            // What comes late, for an ownership that has ended, counts for nothing.
+            if reading.open.remove(&offset) {
+                reading.done.insert(offset);
+            }
         }
         let member = self.readers.get(&life).map(|reader| reader.member);
         let member = member.and_then(|member| self.members.get_mut(&member));
@@ -156,6 +158,11 @@ impl BroadcastGetsAll {
                 self.kept(life, queue, offset);
             }
             Deed::Kept { queue, offset } => self.kept(life, queue, offset),
+            Deed::Revoked { queue, .. } => {
+                if let Some(reading) = self.reading(life, queue) {
+                    reading.open.clear();
+                }
+            }
             Deed::Settled {
                 queue,
                 offset,
@@ -335,6 +342,9 @@ mod tests {
             .deliver(1, 0..1)
             .settle(1, 0, Verdict::NotStarted);
         unbegun.deliver(2, 0..1).legal();
+        let mut lost = bench();
+        lost.assign(1, 0).deliver(1, 0..1).revoke(1).done(1, 0).assign(2, 0);
+        lost.deliver(2, 0..1).legal();
         let mut moved = bench();
         moved.assign(1, 0).deliver(1, 0..1).done(1, 0).pull(1, None);
         moved
