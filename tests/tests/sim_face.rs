@@ -139,7 +139,11 @@ fn what_is_consumed_in_order_waits_for_what_is_suspended_also_across_members() {
             let body = String::from_utf8_lossy(&delivery.body()).into_owned();
             let fails = body == "2" && delivery.attempt() < 2;
             order.lock().expect("nobody panics with it").push(body);
-            if fails { OrderlyOutcome::Suspend } else { OrderlyOutcome::Commit }
+            if fails {
+                OrderlyOutcome::Suspend
+            } else {
+                OrderlyOutcome::Commit
+            }
         });
         sim.member(client, group, handler)
     };

@@ -343,7 +343,11 @@ mod tests {
             .settle(1, 0, Verdict::NotStarted);
         unbegun.deliver(2, 0..1).legal();
         let mut lost = bench();
-        lost.assign(1, 0).deliver(1, 0..1).revoke(1).done(1, 0).assign(2, 0);
+        lost.assign(1, 0)
+            .deliver(1, 0..1)
+            .revoke(1)
+            .done(1, 0)
+            .assign(2, 0);
         lost.deliver(2, 0..1).legal();
         let mut moved = bench();
         moved.assign(1, 0).deliver(1, 0..1).done(1, 0).pull(1, None);

@@ -14,7 +14,7 @@ use rocketmq_consumer_core::wire::request::pull::PullStatus;
 
 use super::requests::Requests;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Answer, Ask, BrokerDeed, Deed, Life, QueueNo, Seen, What};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub(super) struct ResetIsObeyed {
     owned: BTreeMap<(Life, QueueNo), Epoch>,
     resets: BTreeMap<(Life, QueueNo), Reset>,
     asked: u64,
+    /// Whether anything was ever reset: before that no pull can hear of it.
+    has_resets: bool,
 }
 
 /// A pull that was written.
@@ -88,10 +90,22 @@ impl Invariant for ResetIsObeyed {
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
-        let What::Member { life, deed } = seen.what else {
-            return Ok(());
+        let (life, deed) = match seen.what {
+            What::Member { life, deed } => (life, deed),
+            What::Broker(BrokerDeed::Reset { .. }) => {
+                self.has_resets = true;
+                return Ok(());
+            }
+            What::Broker(_) | What::Fault(_) => return Ok(()),
         };
-        self.pulls.see(life, &deed, |_| {});
+        if self.has_resets {
+            self.pulls.see(life, &deed, |_| {});
+        } else if !matches!(
+            deed,
+            Deed::Assigned { .. } | Deed::Revoked { .. } | Deed::Killed | Deed::Closed
+        ) {
+            return Ok(());
+        }
         match deed {
             Deed::Asked {
                 conn, opaque, ask, ..
@@ -148,12 +162,24 @@ impl Invariant for ResetIsObeyed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{Bench, Mover};
+    use super::super::bench::{Bench, Mover, QUEUE};
     use super::*;
+    use crate::sim::seen::GroupNo;
+
+    /// A world in which something was reset.
+    fn reset() -> Bench<ResetIsObeyed> {
+        let mut bench = Bench::new(ResetIsObeyed::default());
+        bench.broker(BrokerDeed::Reset {
+            group: GroupNo(0),
+            queue: QUEUE,
+            offset: QueueOffset(300),
+        });
+        bench
+    }
 
     /// One that has fetched 900 to 931 and is sent back to 300.
     fn bench() -> Bench<ResetIsObeyed> {
-        let mut bench = Bench::new(ResetIsObeyed::default());
+        let mut bench = reset();
         bench.ours().assign(1, 900).pull(900, None).found(900..932);
         bench
             .pull(932, Some(905))
@@ -178,7 +204,7 @@ mod tests {
             .commit(310)
             .legal();
         anew.commit(311).breaks("come to 310");
-        let mut late = Bench::new(ResetIsObeyed::default());
+        let mut late = reset();
         late.ours().assign(1, 900).pull(900, None).pull(900, None);
         late.moved(300, (0, 1_000), Mover::Reset).answer_pull(0, 900..932);
         late.commit(932).breaks("come to 300");
@@ -186,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_move_that_no_operator_wanted_is_none() {
-        let mut bench = Bench::new(ResetIsObeyed::default());
+        let mut bench = reset();
         bench
             .ours()
             .assign(1, 900)
@@ -196,7 +222,7 @@ mod tests {
         let mut gone = self::bench();
         gone.revoke(1).assign(2, 300).commit(300).legal();
         gone.revoke(2).assign(3, 1_000).commit(1_000).legal();
-        let mut stale = Bench::new(ResetIsObeyed::default());
+        let mut stale = reset();
         stale
             .ours()
             .assign(1, 900)
