@@ -55,6 +55,7 @@ pub mod trace;
 pub mod trouble;
 mod view;
 pub mod violation;
+pub mod wishes;
 
 use std::time::Duration;
 

@@ -12,6 +12,7 @@ use super::habits::Habits;
 use super::keep::{Damage, Disk};
 use super::network::{Way, Weather};
 use super::seen::{MemberId, NodeNo, Upheaval, What};
+use super::wishes::Wanted;
 
 /// One thing that is done to a world.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +84,8 @@ pub enum Fault {
     Disk(MemberId, Disk),
     /// What a member keeps is damaged, unless it has nothing else to begin with. It notices at its next start.
     Damage(MemberId, Damage),
+    /// The application of a member wants something of it.
+    Want(MemberId, Wanted),
 }
 
 impl Fault {
@@ -90,6 +93,7 @@ impl Fault {
     #[must_use]
     pub const fn is_repair(&self) -> bool {
         match self {
+            Self::Want(_, Wanted::Resume(_) | Wanted::Rate(_, None)) => true,
             Self::Mend(..) | Self::Start(_) | Self::Up(_) | Self::NoRules | Self::Freeze(_, false) => true,
             Self::Disconnect(..)
             | Self::DisconnectAll(_)
@@ -113,7 +117,8 @@ impl Fault {
             | Self::Clock(..)
             | Self::Handlers(..)
             | Self::Disk(..)
-            | Self::Damage(..) => false,
+            | Self::Damage(..)
+            | Self::Want(..) => false,
         }
     }
 
@@ -168,6 +173,7 @@ impl Fault {
             Self::Handlers(member, habits) => world.set_habits(*member, *habits),
             Self::Disk(member, disk) => world.set_disk(*member, *disk),
             Self::Damage(member, damage) => world.damage(*member, *damage),
+            Self::Want(member, wanted) => world.want(*member, wanted),
         }
     }
 }

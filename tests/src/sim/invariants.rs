@@ -30,6 +30,8 @@ mod no_inversion;
 mod no_pull_before_heartbeat;
 mod one_outcome_per_message_and_attempt;
 mod one_pull_per_epoch;
+mod paused_means_paused;
+mod rate_is_kept;
 mod repair_never_fires;
 mod reset_is_obeyed;
 mod shutdown_ends_in_time;
@@ -74,6 +76,8 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(no_delivery_without_lock::NoDeliveryWithoutLock::default()),
         Box::new(no_inversion::NoInversion::default()),
         Box::new(unlock_after_commit_and_handlers::UnlockAfterCommitAndHandlers::default()),
+        Box::new(paused_means_paused::PausedMeansPaused::default()),
+        Box::new(rate_is_kept::RateIsKept::default()),
         Box::new(reset_is_obeyed::ResetIsObeyed::default()),
         Box::new(broadcast_gets_all::BroadcastGetsAll::default()),
         Box::new(at_least_once::AtLeastOnce::default()),

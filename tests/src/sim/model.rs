@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rocketmq_consumer_core::config::{IllegalOffsetPolicy, MessageModel};
-use rocketmq_consumer_core::event::Verdict;
+use rocketmq_consumer_core::event::{AppEvent, SeekTo, Verdict};
 use rocketmq_consumer_core::ids::{ConsumeId, Epoch, MessageQueue, PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::message::{Batch, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::time::Instant;
@@ -524,6 +524,15 @@ impl RefConsumer {
         }
     }
 
+    /// The application wants to go on elsewhere in a queue.
+    fn sought(&mut self, life: Life, name: &MessageQueue, to: SeekTo, view: &dyn View) {
+        let owned = self.tenures.of_life(life).map(|(queue, _)| queue);
+        let queue = owned.into_iter().find(|queue| view.queue(*queue) == name);
+        if let (Some(queue), SeekTo::Offset(to)) = (queue, to) {
+            self.positions.push(Position::Moved { queue, least: to, to });
+        }
+    }
+
     fn begun(&mut self, life: Life, view: &dyn View) {
         if *view.config(life).model() == MessageModel::Broadcasting {
             self.broadcasting.insert(life);
@@ -566,6 +575,7 @@ impl Invariant for RefConsumer {
         self.questions.see(life, &deed, |_| {});
         self.obstacles.see(seen.at, life, &deed);
         match deed {
+            Deed::Wished(AppEvent::Seek { queue, to, .. }) => self.sought(life, queue, *to, view),
             Deed::Connected { .. } => self.connected = true,
             Deed::StepEnd { .. } => {
                 self.connected = false;

@@ -150,6 +150,7 @@ impl<W: Write> Invariant for Narrator<W> {
                 }
                 Deed::Begun { .. }
                 | Deed::AskedToLeave { .. }
+                | Deed::Wished(_)
                 | Deed::Left(_)
                 | Deed::Closed
                 | Deed::Killed

@@ -9,6 +9,7 @@ mod members;
 mod messages;
 mod modes;
 mod rules;
+mod wishes;
 
 use std::time::Duration;
 
@@ -163,6 +164,7 @@ impl Painter {
         self.draw_members();
         self.draw_tenants();
         self.draw_modes();
+        self.draw_wishes();
         self.draw_messages();
         self.draw_faults();
         self.script.sort_by_key(|(at, _)| *at);

@@ -13,7 +13,7 @@ mod ask;
 use std::time::Duration;
 
 use rocketmq_consumer_core::action::ShutdownReport;
-use rocketmq_consumer_core::event::{RunRange, Verdict};
+use rocketmq_consumer_core::event::{AppEvent, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{ConnId, ConsumeId, Epoch, QueueOffset};
 use rocketmq_consumer_core::message::{Batch, OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::notice::Notice;
@@ -91,6 +91,8 @@ pub enum Deed<'a> {
         /// How long its handlers may still run.
         drain: Duration,
     },
+    /// The application has another wish. The machine sees it in the same step.
+    Wished(&'a AppEvent),
     /// The group has left in order, as the machine says.
     Left(&'a ShutdownReport),
     /// The machine will do nothing any more.

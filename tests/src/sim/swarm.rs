@@ -264,6 +264,7 @@ impl Story {
             let member = world.member_at(index);
             world.set_habits(member, Habits::GOOD);
             world.set_disk(member, Disk::GOOD);
+            world.want_nothing(member);
         }
         self.start_all();
     }

@@ -61,11 +61,15 @@ pub enum Trouble {
     Orderly,
     /// Members of a group get everything, each of them, and keep their offsets on disks that have faults.
     Broadcasting,
+    /// Applications pause and resume, and change how much flows.
+    Flow,
+    /// Applications go on elsewhere in a queue.
+    Seek,
 }
 
 impl Trouble {
     /// Every kind.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Disconnect,
         Self::Cut,
         Self::Weather,
@@ -93,6 +97,8 @@ impl Trouble {
         Self::OldOffsets,
         Self::Orderly,
         Self::Broadcasting,
+        Self::Flow,
+        Self::Seek,
     ];
 
     /// Its name, as a command line has it.
@@ -126,6 +132,8 @@ impl Trouble {
             Self::OldOffsets => "old-offsets",
             Self::Orderly => "orderly",
             Self::Broadcasting => "broadcasting",
+            Self::Flow => "flow",
+            Self::Seek => "seeks",
         }
     }
 
@@ -138,7 +146,9 @@ impl Trouble {
             | Self::Subscriptions
             | Self::Groups
             | Self::Orderly
-            | Self::Broadcasting => false,
+            | Self::Broadcasting
+            | Self::Flow
+            | Self::Seek => false,
             Self::Disconnect
             | Self::Cut
             | Self::Weather

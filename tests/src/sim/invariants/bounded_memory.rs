@@ -7,6 +7,9 @@
 //! Legal all the same: what a Java-like member holds, whose pool has an unbounded queue; and the permit of a handler
 //! that still has a message which another member has finished long ago.
 
+use std::collections::BTreeMap;
+
+use rocketmq_consumer_core::event::AppEvent;
 use rocketmq_consumer_core::status::{GroupStatus, Status};
 use rocketmq_consumer_core::time::Instant;
 
@@ -23,6 +26,8 @@ const REQUESTS: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct BoundedMemory {
     tenures: Tenures<()>,
+    /// Where the application has changed how many handlers may run.
+    permits: BTreeMap<Life, u32>,
 }
 
 impl BoundedMemory {
@@ -69,7 +74,8 @@ impl Invariant for BoundedMemory {
         match deed {
             Deed::Delivered { .. } if self.tenures.is_ours(life) => {
                 let config = view.config(life);
-                let most = config.concurrency().saturating_mul(*config.handler_batch());
+                let permits = self.permits.get(&life).unwrap_or(config.concurrency());
+                let most = permits.saturating_mul(*config.handler_batch());
                 let open = self.tenures.open(life);
                 if open > most {
                     return Err(Broken(format!(
@@ -77,6 +83,10 @@ impl Invariant for BoundedMemory {
                     )));
                 }
             }
+            Deed::Wished(AppEvent::Concurrency { permits, .. }) => {
+                self.permits.insert(life, *permits);
+            }
+            Deed::Killed | Deed::Closed => _ = self.permits.remove(&life),
             Deed::StepEnd { actions, .. } if actions > ACTIONS => {
                 return Err(Broken(format!(
                     "{life:?} wants {actions} things done in one step"
@@ -105,6 +115,23 @@ impl Invariant for BoundedMemory {
 mod tests {
     use super::super::bench::{Bench, status};
     use super::*;
+
+    #[test]
+    fn permits_can_be_changed() {
+        for (permits, legal) in [(4, true), (2, false)] {
+            let mut bench = Bench::new(BoundedMemory::default());
+            bench.world.config.set_concurrency(3);
+            let group = "G".into();
+            bench.ours().assign(1, 100);
+            bench.deed(Deed::Wished(&AppEvent::Concurrency { group, permits }));
+            bench.deliver(1, 100..102).deliver(2, 102..104);
+            if legal {
+                bench.legal();
+            } else {
+                bench.breaks("2 permitted");
+            }
+        }
+    }
 
     #[test]
     fn messages_with_handlers_stay_within_the_permits() {

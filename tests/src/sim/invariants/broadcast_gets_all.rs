@@ -5,13 +5,13 @@
 //! one life nothing it was done with comes again. What it wants kept passes nothing that a handler has. At rest every
 //! member has handled everything, failures among it, and has kept that.
 //!
-//! Legal all the same: to read again what a broker or an operator has moved the queue back to, and after damage what
+//! Legal all the same: to read again what a broker, an operator or the application has moved the queue back to, and after damage what
 //! the backup does not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rocketmq_consumer_core::config::MessageModel;
-use rocketmq_consumer_core::event::Verdict;
+use rocketmq_consumer_core::event::{AppEvent, Verdict};
 use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::request::pull::PullStatus;
@@ -197,6 +197,16 @@ impl BroadcastGetsAll {
                 if let Some(queue) = queue.filter(|_| moved)
                     && let Some(reading) = self.reading(life, queue)
                 {
+                    *reading = Reading::default();
+                }
+            }
+            Deed::Wished(AppEvent::Seek { queue, .. }) => {
+                let queues = self
+                    .readers
+                    .get_mut(&life)
+                    .into_iter()
+                    .flat_map(|of| &mut of.queues);
+                for (_, reading) in queues.filter(|(no, _)| *view.queue(**no) == **queue) {
                     *reading = Reading::default();
                 }
             }

@@ -47,6 +47,8 @@ impl Invariant for NoDeliveryAfterEpochEnded {
 
 #[cfg(test)]
 mod tests {
+    use rocketmq_consumer_core::event::{AppEvent, FlowScope};
+
     use super::super::bench::Bench;
     use super::*;
 
@@ -59,6 +61,12 @@ mod tests {
         };
         let mut given_back = bench();
         given_back.withdraw(1).deliver(2, 101..102).breaks("does not own");
+        let mut paused = bench();
+        let (group, scope) = ("G".into(), FlowScope::Group);
+        paused
+            .step_end(None)
+            .deed(Deed::Wished(&AppEvent::Pause { group, scope }));
+        paused.withdraw(1).step_end(None).deliver(2, 101..102).legal();
         let mut gone = bench();
         gone.revoke(1).deliver(2, 101..102).breaks("does not own");
         let mut again = bench();

@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use rocketmq_consumer_core::event::AppEvent;
 use rocketmq_consumer_core::ids::{ConsumeId, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
 
@@ -198,6 +199,8 @@ impl NoInversion {
                 }
             }
             Deed::Asked { .. } | Deed::Unlocking { .. } => self.asked(at, life, deed),
+            // Somebody wants to have it again.
+            Deed::Wished(AppEvent::Seek { .. }) => self.frontiers.clear(),
             Deed::Killed | Deed::Closed => self.hands.retain(|(of, _), _| *of != life),
             _ => {}
         }

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rocketmq_consumer_core::event::AppEvent;
 use rocketmq_consumer_core::ids::{ConsumeId, Epoch};
 use rocketmq_consumer_core::time::Instant;
 
@@ -12,7 +13,7 @@ use crate::sim::seen::{Ask, Deed, GroupNo, Kind, Life, NodeNo, QueueNo};
 pub(in crate::sim) struct Tenure<T> {
     pub(in crate::sim) epoch: Epoch,
     pub(in crate::sim) since: Instant,
-    /// When its runs were withdrawn although the member does not leave: its share is lost. A queue that is
+    /// When its runs were withdrawn although the member neither leaves nor pauses: its share is lost. A queue that is
     /// given back while no handler has anything of it shows nothing but its end.
     pub(in crate::sim) revoked_at: Option<Instant>,
     pub(in crate::sim) data: T,
@@ -36,6 +37,8 @@ pub(in crate::sim) struct Alive {
     /// Whether the step that runs, or has just ended, began with a wake-up.
     pub(in crate::sim) is_wakeup: bool,
     step_is_over: bool,
+    /// Whether the step that runs began with a pause: what it withdraws stays its own.
+    pauses: bool,
 }
 
 impl Alive {
@@ -46,6 +49,7 @@ impl Alive {
     /// Something is seen for the first time since the last step was over.
     fn begin_step(&mut self, at: Instant) {
         self.step_is_over = false;
+        self.pauses = false;
         self.is_wakeup = false;
         self.late_now = at.saturating_since(self.wake_at.unwrap_or(at));
         if self.leaving.is_some() {
@@ -111,7 +115,7 @@ impl<T> Household<T> {
     }
 
     fn withdrawn(&mut self, at: Instant, run: ConsumeId) {
-        if self.alive.leaving.is_some() {
+        if self.alive.leaving.is_some() || self.alive.pauses {
             return;
         }
         let Some(&(queue, epoch, _)) = self.runs.get(&run) else {
@@ -159,6 +163,7 @@ impl<T: Default> Tenures<T> {
             Deed::AskedToLeave { drain } => {
                 alive.leaving.get_or_insert((at, at + drain));
             }
+            Deed::Wished(AppEvent::Pause { .. }) => alive.pauses = true,
             Deed::Woken => {
                 alive.woken_at = at;
                 alive.is_wakeup = true;
@@ -203,6 +208,7 @@ impl<T: Default> Tenures<T> {
             late_now: Duration::ZERO,
             is_wakeup: false,
             step_is_over: false,
+            pauses: false,
         }));
     }
 

@@ -8,6 +8,7 @@
 //! or is not there; and one that was lost already.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rocketmq_consumer_core::ids::{ConsumeId, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
@@ -18,6 +19,9 @@ use super::requests::Requests;
 use crate::sim::invariant::{Broken, Invariant, View};
 use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What, is_success};
 
+/// How long a lock is used after it was asked for.
+const LASTS: Duration = Duration::from_secs(30);
+
 /// One queue of one member.
 #[derive(Debug, Default)]
 struct Hold {
@@ -27,7 +31,9 @@ struct Hold {
     finished: Option<QueueOffset>,
     /// What a broker has acknowledged.
     acknowledged: Option<QueueOffset>,
-    /// An answer has said that it is not locked.
+    /// When the lock was asked for that was granted last.
+    asked_at: Option<Instant>,
+    /// An answer has said that it is not locked, or the ownership ended when the lock was too old to be used.
     is_lost: bool,
 }
 
@@ -103,7 +109,7 @@ impl Invariant for UnlockAfterCommitAndHandlers {
         match deed {
             Deed::Assigned { queue, .. } => {
                 let hold = self.hold(life, queue);
-                (hold.finished, hold.acknowledged) = (None, None);
+                (hold.finished, hold.acknowledged, hold.is_lost) = (None, None, false);
             }
             Deed::Delivered {
                 queue, run, range, ..
@@ -126,7 +132,22 @@ impl Invariant for UnlockAfterCommitAndHandlers {
                     hold.out.retain(|_, left| *left > 0);
                 }
             }
-            Deed::Locked { queue, granted, .. } => self.hold(life, queue).is_lost = !granted,
+            Deed::Locked {
+                queue,
+                granted,
+                asked_at,
+                ..
+            } => {
+                let hold = self.hold(life, queue);
+                hold.is_lost |= !granted;
+                if granted {
+                    hold.asked_at = hold.asked_at.max(Some(asked_at));
+                }
+            }
+            Deed::Revoked { queue, .. } => {
+                let hold = self.hold(life, queue);
+                hold.is_lost |= hold.asked_at.is_none_or(|asked| seen.at >= asked + LASTS);
+            }
             Deed::Unlocking { queue, .. } => return self.unlocks(seen.at, life, queue, view),
             Deed::Asked { .. } => self.asked(life, &deed),
             Deed::Answered { conn, opaque, answer } => {
@@ -201,6 +222,15 @@ mod tests {
             .locked(false, 100_000)
             .unlocking()
             .legal();
+        for (at, legal) in [(130_000, true), (129_999, false)] {
+            let mut bench = bench();
+            bench.ordered(1, 100, Commit).at(at).revoke(1).unlocking();
+            if legal {
+                bench.legal();
+            } else {
+                bench.breaks("finished is");
+            }
+        }
     }
 
     #[test]

@@ -185,7 +185,9 @@ impl Painter {
             | Trouble::Subscriptions
             | Trouble::Groups
             | Trouble::Orderly
-            | Trouble::Broadcasting => {}
+            | Trouble::Broadcasting
+            | Trouble::Flow
+            | Trouble::Seek => {}
         }
     }
 
