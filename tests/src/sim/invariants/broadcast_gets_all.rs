@@ -48,6 +48,16 @@ struct Reading {
     done: BTreeSet<QueueOffset>,
 }
 
+impl Reading {
+    /// It is kept up to the first message that a handler has: what was done behind that comes again.
+    fn give_up(&mut self) {
+        if let Some(first) = self.open.pop_first() {
+            self.done.split_off(&first);
+        }
+        self.open.clear();
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct BroadcastGetsAll {
@@ -160,7 +170,7 @@ impl BroadcastGetsAll {
             Deed::Kept { queue, offset } => self.kept(life, queue, offset),
             Deed::Revoked { queue, .. } => {
                 if let Some(reading) = self.reading(life, queue) {
-                    reading.open.clear();
+                    reading.give_up();
                 }
             }
             Deed::Settled {
@@ -359,6 +369,22 @@ mod tests {
             .done(1, 0)
             .assign(2, 0);
         lost.deliver(2, 0..1).legal();
+        let mut behind = bench();
+        behind
+            .assign(1, 0)
+            .deliver(1, 0..2)
+            .done(1, 1)
+            .revoke(1)
+            .assign(2, 0);
+        behind.deliver(2, 0..2).legal();
+        let mut before = bench();
+        before
+            .assign(1, 0)
+            .deliver(1, 0..2)
+            .done(1, 0)
+            .revoke(1)
+            .assign(2, 0);
+        before.deliver(2, 0..1).breaks("again");
         let mut moved = bench();
         moved.assign(1, 0).deliver(1, 0..1).done(1, 0).pull(1, None);
         moved
