@@ -21,6 +21,8 @@ use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What, is_success}
 
 /// How long a lock is used after it was asked for.
 const LASTS: Duration = Duration::from_secs(30);
+/// How long a member waits for the answer to a lock request.
+const PROMPT: Duration = Duration::from_secs(1);
 
 /// One queue of one member.
 #[derive(Debug, Default)]
@@ -140,7 +142,8 @@ impl Invariant for UnlockAfterCommitAndHandlers {
             } => {
                 let hold = self.hold(life, queue);
                 hold.is_lost |= !granted;
-                if granted {
+                // Nobody may have waited for one that comes late.
+                if granted && seen.at < asked_at + PROMPT {
                     hold.asked_at = hold.asked_at.max(Some(asked_at));
                 }
             }
@@ -222,6 +225,9 @@ mod tests {
             .locked(false, 100_000)
             .unlocking()
             .legal();
+        let mut late = bench();
+        late.ordered(1, 100, Commit).at(121_000).locked(true, 120_000);
+        late.at(130_000).revoke(1).unlocking().legal();
         for (at, legal) in [(130_000, true), (129_999, false)] {
             let mut bench = bench();
             bench.ordered(1, 100, Commit).at(at).revoke(1).unlocking();
