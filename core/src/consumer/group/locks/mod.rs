@@ -290,7 +290,12 @@ impl Group {
                 if is_current {
                     self.by_name.remove(name);
                 }
+                let before = self.still_running(key);
                 self.bury(cx, key);
+                // Who waits for it to be given back waits for its handlers now.
+                if let Some(heir) = self.by_name.get(name).copied() {
+                    self.follow(heir, before);
+                }
             }
         }
         if had_it {

@@ -1,0 +1,242 @@
+//! Ordered consumption crossed with everything else that moves a queue: seeks, changed filters, pauses and
+//! locks that go while the handler of an earlier ownership still runs.
+
+use rocketmq_consumer_core::config::{ConsumeMode, GroupConfig};
+use rocketmq_consumer_core::event::{AppEvent, FlowScope, SeekTo, Verdict};
+use rocketmq_consumer_core::ids::QueueOffset;
+use rocketmq_consumer_core::message::OrderlyOutcome;
+use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
+use rocketmq_consumer_core::wire::request::pull::PullRequest;
+use rocketmq_consumer_testing::world::{Asked, Bench, Run, StoredMessage, ms, queue, secs};
+
+const PULL: RequestCode = RequestCode::PULL_MESSAGE;
+const UNLOCK: RequestCode = RequestCode::UNLOCK_BATCH_MQ;
+const LOCK: RequestCode = RequestCode::LOCK_BATCH_MQ;
+const COMMIT_OFFSET: RequestCode = RequestCode::UPDATE_CONSUMER_OFFSET;
+
+const COMMIT: Verdict = Verdict::Ordered(OrderlyOutcome::Commit);
+const SUSPEND: Verdict = Verdict::Ordered(OrderlyOutcome::Suspend);
+
+/// Owns queue 0 of `T` from offset 0, and has sent its first pull.
+fn owning(set_up: impl FnOnce(&mut GroupConfig)) -> Bench {
+    let mut bench = Bench::new(|_, group| {
+        group.subscribe("T".into(), "*").set_mode(ConsumeMode::Orderly);
+        set_up(group);
+    });
+    bench.store("T", 0, 0);
+    bench.settle();
+    bench
+}
+
+/// Answers whatever pull of `T` is out with the messages from there to 9.
+fn serve(bench: &mut Bench) {
+    let wanted = |asked: &&Asked| {
+        let pull: PullRequest = asked.request();
+        pull.topic.as_str() == "T" && pull.offset.0 < 9
+    };
+    while let Some(pull) = bench.outstanding(PULL).into_iter().find(wanted).cloned() {
+        let mut others = bench.drop_requests(PULL);
+        others.retain(|asked| asked != &pull);
+        bench.put_back(others);
+        let from = pull.request::<PullRequest>().offset.0;
+        let message = |offset| StoredMessage::new(queue("T", "a", 0), offset, "x", "a");
+        let messages: Vec<_> = (from..9).map(message).collect();
+        bench.found(&pull, &messages, 9);
+    }
+}
+
+fn run(bench: &mut Bench) -> Run {
+    let mut runs = bench.take_runs();
+    assert_eq!(runs.len(), 1, "one at a time");
+    runs.remove(0)
+}
+
+fn share(bench: &mut Bench, members: &[&str]) {
+    bench.set_members(members);
+    bench.notify("a");
+    bench.sleep(ms(50));
+}
+
+fn last_commit(bench: &Bench) -> Option<i64> {
+    let commits = bench.sent(COMMIT_OFFSET).into_iter();
+    let of_t = commits
+        .map(Asked::request::<CommitOffsetRequest>)
+        .filter(|commit| commit.queue.topic.as_str() == "T");
+    of_t.last().map(|commit| commit.offset.0)
+}
+
+/// What was given back and comes again while its last handler runs, and loses its lock on top: whoever comes after
+/// waits for that handler all the same.
+#[test]
+fn a_lock_that_is_lost_while_a_queue_comes_back_lets_nobody_overtake_the_handler() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    share(&mut bench, &["c0", "c1"]);
+    share(&mut bench, &["c1"]);
+    bench.set_locked_elsewhere(0, true);
+    bench.idle(secs(21));
+    bench.set_locked_elsewhere(0, false);
+    bench.sleep(secs(3));
+    serve(&mut bench);
+    bench.sleep(secs(1));
+    assert!(bench.take_runs().is_empty(), "two handlers of one queue");
+    bench.report(&first, COMMIT);
+    bench.sleep(ms(200));
+    serve(&mut bench);
+    assert_eq!(run(&mut bench).offsets(), [0]);
+}
+
+#[test]
+fn a_lock_that_is_lost_while_a_filter_changes_lets_nobody_overtake_the_handler() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.tell(AppEvent::Subscribe {
+        group: "G".into(),
+        topic: "T".into(),
+        filter: "a".into(),
+    });
+    bench.sleep(secs(1));
+    bench.set_locked_elsewhere(0, true);
+    bench.idle(secs(21));
+    bench.set_locked_elsewhere(0, false);
+    bench.sleep(secs(3));
+    serve(&mut bench);
+    bench.sleep(secs(1));
+    assert!(bench.take_runs().is_empty(), "two handlers of one queue");
+    bench.report(&first, COMMIT);
+}
+
+/// The connection breaks instead, with a handler that outlives the lease.
+#[test]
+fn a_lease_that_ends_while_a_queue_comes_back_lets_nobody_overtake_the_handler() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    share(&mut bench, &["c0", "c1"]);
+    share(&mut bench, &["c1"]);
+    bench.withhold(LOCK);
+    bench.idle(secs(40));
+    bench.serve(LOCK);
+    bench.sleep(secs(3));
+    serve(&mut bench);
+    bench.sleep(secs(1));
+    assert!(bench.take_runs().is_empty(), "two handlers of one queue");
+    bench.report(&first, COMMIT);
+}
+
+#[test]
+fn nothing_is_delivered_while_paused_and_a_lock_that_was_lost_meanwhile_costs_nothing() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.tell(AppEvent::Pause {
+        group: "G".into(),
+        scope: FlowScope::Group,
+    });
+    bench.report(&first, SUSPEND);
+    bench.sleep(secs(5));
+    bench.set_locked_elsewhere(0, true);
+    bench.idle(secs(21));
+    bench.set_locked_elsewhere(0, false);
+    bench.sleep(secs(3));
+    bench.tell(AppEvent::Seek {
+        group: "G".into(),
+        queue: Box::new(queue("T", "a", 0)),
+        to: SeekTo::Offset(QueueOffset(3)),
+    });
+    bench.sleep(secs(3));
+    assert!(bench.take_runs().is_empty());
+    assert!(
+        bench.outstanding(PULL).iter().all(|asked| asked.at < bench.now()),
+        "no pull"
+    );
+    bench.tell(AppEvent::Resume {
+        group: "G".into(),
+        scope: FlowScope::Group,
+    });
+    bench.sleep(secs(1));
+    serve(&mut bench);
+    assert_eq!(run(&mut bench).offsets(), [3]);
+}
+
+#[test]
+fn a_seek_while_the_lock_is_in_doubt_is_committed_under_the_new_one() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.withhold(LOCK);
+    let conn = bench.conn_to(&rocketmq_consumer_testing::world::address("a"));
+    bench.close(conn);
+    bench.settle();
+    let commits = bench.sent(COMMIT_OFFSET).len();
+    bench.tell(AppEvent::Seek {
+        group: "G".into(),
+        queue: Box::new(queue("T", "a", 0)),
+        to: SeekTo::Offset(QueueOffset(3)),
+    });
+    bench.sleep(ms(500));
+    assert_eq!(bench.sent(COMMIT_OFFSET).len(), commits);
+    bench.serve(LOCK);
+    bench.sleep(secs(3));
+    bench.report(&first, COMMIT);
+    bench.sleep(secs(6));
+    serve(&mut bench);
+    assert_eq!(run(&mut bench).offsets(), [3]);
+    assert_eq!(last_commit(&bench), Some(3));
+}
+
+#[test]
+fn a_shutdown_while_a_queue_rests_ends_at_once() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.report(&first, Verdict::Ordered(OrderlyOutcome::SuspendFor(secs(30))));
+    bench.tell(AppEvent::Shutdown { drain: secs(10) });
+    bench.sleep(secs(1));
+    assert!(bench.is_closed());
+    assert_eq!(last_commit(&bench), None);
+}
+
+#[test]
+fn a_shutdown_while_a_queue_comes_back_behind_a_handler_ends_in_its_drain() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let _first = run(&mut bench);
+    share(&mut bench, &["c0", "c1"]);
+    share(&mut bench, &["c1"]);
+    bench.set_locked_elsewhere(0, true);
+    bench.idle(secs(21));
+    bench.tell(AppEvent::Shutdown { drain: secs(3) });
+    bench.sleep(secs(3 + 10));
+    assert!(bench.is_closed());
+}
+
+#[test]
+fn a_topic_that_is_given_back_and_wanted_again_while_its_handler_runs_waits_for_it() {
+    let mut bench = owning(|group| {
+        group.subscribe("U".into(), "*");
+    });
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.tell(AppEvent::Unsubscribe {
+        group: "G".into(),
+        topic: "T".into(),
+    });
+    bench.sleep(secs(1));
+    bench.tell(AppEvent::Subscribe {
+        group: "G".into(),
+        topic: "T".into(),
+        filter: "*".into(),
+    });
+    bench.sleep(secs(2));
+    serve(&mut bench);
+    assert!(bench.take_runs().is_empty());
+    bench.report(&first, COMMIT);
+    bench.sleep(secs(1));
+    serve(&mut bench);
+    assert_eq!(run(&mut bench).offsets(), [1]);
+    assert_eq!(bench.sent(UNLOCK).len(), 0);
+}
