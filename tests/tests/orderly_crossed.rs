@@ -1,4 +1,4 @@
-//! Ordered consumption crossed with everything else that moves a queue: seeks, changed filters, pauses and
+//! Ordered consumption crossed with everything else that moves a queue: resets, seeks, changed filters, pauses and
 //! locks that go while the handler of an earlier ownership still runs.
 
 use rocketmq_consumer_core::config::{ConsumeMode, GroupConfig};
@@ -7,6 +7,7 @@ use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::message::OrderlyOutcome;
 use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
+use rocketmq_consumer_core::wire::request::operator::ResetOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::PullRequest;
 use rocketmq_consumer_testing::world::{Asked, Bench, Run, StoredMessage, ms, queue, secs};
 
@@ -56,6 +57,18 @@ fn share(bench: &mut Bench, members: &[&str]) {
     bench.set_members(members);
     bench.notify("a");
     bench.sleep(ms(50));
+}
+
+fn reset(bench: &mut Bench, to: i64) {
+    let request = ResetOffsetRequest {
+        group: "G".into(),
+        topic: "T".into(),
+        timestamp: None,
+        force: true,
+        offsets: [(queue("T", "a", 0), QueueOffset(to))].into(),
+    };
+    bench.tell_member("a", &request);
+    bench.settle();
 }
 
 fn last_commit(bench: &Bench) -> Option<i64> {
@@ -125,6 +138,70 @@ fn a_lease_that_ends_while_a_queue_comes_back_lets_nobody_overtake_the_handler()
     bench.sleep(secs(1));
     assert!(bench.take_runs().is_empty(), "two handlers of one queue");
     bench.report(&first, COMMIT);
+}
+
+/// An operator's word on a queue that waits for the handler of its former ownership.
+#[test]
+fn a_reset_of_a_queue_that_comes_back_waits_for_the_handler_and_is_not_undone() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.report(&first, COMMIT);
+    let second = run(&mut bench);
+    share(&mut bench, &["c0", "c1"]);
+    share(&mut bench, &["c1"]);
+    reset(&mut bench, 5);
+    bench.sleep(secs(2));
+    serve(&mut bench);
+    bench.sleep(secs(1));
+    assert!(bench.take_runs().is_empty(), "two handlers of one queue");
+    bench.report(&second, COMMIT);
+    bench.sleep(secs(1));
+    serve(&mut bench);
+    bench.sleep(secs(6));
+    assert_eq!(run(&mut bench).offsets(), [5]);
+    assert_eq!(last_commit(&bench), Some(5));
+}
+
+#[test]
+fn a_reset_while_a_filter_changes_waits_for_the_handler_and_is_not_undone() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.tell(AppEvent::Subscribe {
+        group: "G".into(),
+        topic: "T".into(),
+        filter: "a".into(),
+    });
+    bench.sleep(secs(1));
+    reset(&mut bench, 5);
+    bench.sleep(secs(2));
+    serve(&mut bench);
+    bench.sleep(secs(1));
+    assert!(bench.take_runs().is_empty(), "two handlers of one queue");
+    bench.report(&first, COMMIT);
+    bench.sleep(secs(7));
+    assert_eq!(last_commit(&bench), Some(5));
+}
+
+/// Who has the lock is told of a reset as everybody is, and nobody else may commit it.
+#[test]
+fn a_reset_of_a_queue_that_is_given_back_is_what_it_commits_last() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.report(&first, COMMIT);
+    let second = run(&mut bench);
+    share(&mut bench, &["c0", "c1"]);
+    reset(&mut bench, 7);
+    bench.sleep(secs(1));
+    let unlocked = |bench: &Bench| bench.sent(UNLOCK).len();
+    let before = unlocked(&bench);
+    bench.report(&second, COMMIT);
+    bench.sleep(secs(1));
+    assert_eq!(last_commit(&bench), Some(7));
+    assert!(unlocked(&bench) > before);
+    assert!(bench.queue(0).is_none(), "it is gone");
 }
 
 #[test]

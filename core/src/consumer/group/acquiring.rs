@@ -252,6 +252,22 @@ impl Group {
         start: QueueOffset,
         stored: Option<QueueOffset>,
     ) {
+        self.begin_tenure(cx, key, start, stored);
+        if let Some(queue) = self.queues.get_mut(key).filter(|_| stored.is_none()) {
+            queue.commit_if_due(cx, &self.name, self.offset_timeout);
+        }
+        self.pump(cx, peers, key);
+        self.tell_if_ready(cx, peers);
+    }
+
+    /// The start is known; nothing goes out yet.
+    pub(super) fn begin_tenure(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: QueueKey,
+        start: QueueOffset,
+        stored: Option<QueueOffset>,
+    ) {
         let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
@@ -273,11 +289,6 @@ impl Group {
             from: start,
         };
         cx.notice(&self.name, kind);
-        if stored.is_none() {
-            queue.commit_if_due(cx, &self.name, self.offset_timeout);
-        }
-        self.pump(cx, peers, key);
-        self.tell_if_ready(cx, peers);
     }
 
     /// A commit was refused for a reason that somebody can do something about.

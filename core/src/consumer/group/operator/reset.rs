@@ -5,14 +5,15 @@
 //! ownership that has ended. The new one commits at once and pulls at once; nothing has to be waited for.
 //!
 //! A queue that is not ours is its owner's business, who was told the same; one that is being given back as well:
-//! what it commits last asks first whether somebody has moved the offset.
+//! what it commits last asks first whether somebody has moved the offset. In order it is not: nobody else may say
+//! anything of it before it is unlocked, so what it commits last is the new offset.
 //= rocketmq: RebalanceImpl, MQClientInstance.resetOffset type=differs
 //  reason: ownerships are fenced by their epoch, not by a pause of 10 s in which nothing else can be asked.
 
 use crate::consumer::cx::Cx;
 use crate::consumer::peers::Peers;
 use crate::consumer::reply::Refused;
-use crate::ids::{QueueKey, QueueOffset, Topic};
+use crate::ids::{MessageQueue, QueueKey, QueueOffset, Topic};
 use crate::status::GroupPhase;
 use crate::wire::request::operator::OffsetTable;
 
@@ -35,12 +36,40 @@ impl Group {
             return Err(Refused::leaving());
         }
         for (name, to) in offsets.iter().filter(|(name, _)| &name.topic == topic) {
-            if let Some(key) = self.by_name.get(name).copied() {
+            if let Some(key) = self.given_back_in_order(name) {
+                self.reset_given_back(cx, key, *to);
+            } else if let Some(key) = self.by_name.get(name).copied() {
                 self.reset_queue(cx, peers, key, *to);
             }
         }
         self.deliver(cx);
         Ok(())
+    }
+
+    /// The ownership of a queue that is being given back under its lock. It is ours until that is unlocked.
+    fn given_back_in_order(&self, name: &MessageQueue) -> Option<QueueKey> {
+        let mut queues = self.queues.iter();
+        let found =
+            queues.find(|(_, queue)| &queue.name == name && queue.order.is_some() && queue.is_revoking());
+        found.map(|(key, _)| key)
+    }
+
+    /// Whoever is next waits for the lock, passes over what it is told, and begins at what is stored: so it is ours to
+    /// commit the new offset. The ownership ends, and one that begins there is given back in its place.
+    fn reset_given_back(&mut self, cx: &mut Cx<'_>, key: QueueKey, to: QueueOffset) {
+        let Some(queue) = self.queues.get(key) else { return };
+        let name = queue.name.clone();
+        let asked = queue.tenure().map_or(to, |tenure| tenure.window.next_offset());
+        // Its lock goes to the successor, as that of any queue that begins elsewhere.
+        let next = self.by_name.insert(name.clone(), key);
+        if let Some(key) = self.begin_elsewhere(cx, key, Claim::reset(asked, to), None) {
+            self.begin_tenure(cx, key, to, None);
+            self.by_name.remove(&name);
+            self.revoke(cx, key);
+        }
+        if let Some(next) = next {
+            self.by_name.insert(name, next);
+        }
     }
 
     /// One whose start is not known yet begins here: the broker has not stored it, so nobody else would say so.
