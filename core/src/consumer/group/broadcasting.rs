@@ -24,6 +24,7 @@ use crate::status::GroupPhase;
 use super::Group;
 use super::acquiring::{Stored, start_question};
 use super::left::Beginning;
+use super::queue::Queue;
 use super::shelf::{Kept, Saved, Shelf};
 
 /// Pause before a save that failed is tried again when the group wants to leave.
@@ -97,10 +98,40 @@ impl Group {
     /// An ownership has come to `offset`.
     pub(crate) fn keep(&mut self, cx: &mut Cx<'_>, key: QueueKey, offset: QueueOffset) {
         let Some(queue) = self.queues.get(key) else { return };
-        let Some(shelf) = &mut self.shelf else { return };
-        if shelf.put(key, queue.name.clone(), offset) {
+        self.put(cx, key, queue.name.clone(), offset);
+    }
+
+    /// An ownership has ended: the next one begins where it has come to, whether that is stored by then or not.
+    pub(super) fn keep_end(&mut self, cx: &mut Cx<'_>, key: QueueKey, queue: &Queue) {
+        let (Some(shelf), Some(tenure)) = (&self.shelf, queue.tenure()) else {
+            return;
+        };
+        let is_over = matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped);
+        let end = tenure.window.lowest_unfinished();
+        if !is_over && shelf.position(&queue.name) != Some(end) {
+            self.put(cx, key, queue.name.clone(), end);
+        }
+    }
+
+    fn put(&mut self, cx: &mut Cx<'_>, key: QueueKey, queue: MessageQueue, offset: QueueOffset) {
+        if self
+            .shelf
+            .as_mut()
+            .is_some_and(|shelf| shelf.put(key, queue, offset))
+        {
             // Behind what others put within the same event: one save for all of them.
             cx.wishes.push_back(Wish::Save(self.key));
+        }
+    }
+
+    /// Somebody else has said where a queue goes on: what its former ownership comes to counts for nothing.
+    pub(super) fn end_former(&mut self, cx: &mut Cx<'_>, name: &MessageQueue) {
+        let former = self.queues.iter();
+        let former = former.filter(|(_, queue)| queue.is_revoking() && &queue.name == name);
+        let former: Vec<QueueKey> = former.map(|(key, _)| key).collect();
+        for key in former {
+            self.withdraw(cx, key);
+            self.bury(cx, key);
         }
     }
 

@@ -39,7 +39,7 @@ impl Group {
             if let Some(key) = self.given_back_in_order(name) {
                 self.reset_given_back(cx, key, *to);
             } else if let Some(key) = self.by_name.get(name).copied() {
-                self.reset_queue(cx, peers, key, *to);
+                self.reset_queue(cx, peers, key, name, *to);
             }
         }
         self.deliver(cx);
@@ -73,7 +73,14 @@ impl Group {
     }
 
     /// One whose start is not known yet begins here: the broker has not stored it, so nobody else would say so.
-    fn reset_queue(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>, key: QueueKey, to: QueueOffset) {
+    fn reset_queue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        peers: Peers<'_>,
+        key: QueueKey,
+        name: &MessageQueue,
+        to: QueueOffset,
+    ) {
         let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
@@ -83,6 +90,10 @@ impl Group {
                 return;
             }
             queue.stop_asking(cx);
+            // It would keep where it has come to, and nobody would ask whether it may.
+            if self.broadcasts() {
+                self.end_former(cx, name);
+            }
             return self.own(cx, peers, key, to, None);
         }
         let asked = queue.tenure().map_or(to, |tenure| tenure.window.next_offset());

@@ -169,7 +169,10 @@ impl Queue {
     /// Whether nothing is awaited any more.
     pub(crate) fn is_gone(&self) -> bool {
         match &self.stage {
-            Stage::Revoking(tenure, Revoke::LastCommit) => !tenure.progress.is_in_flight(),
+            // Where it ends is kept by the group: the next one need not wait until that is stored.
+            Stage::Revoking(tenure, Revoke::LastCommit) => {
+                self.is_kept_here || !tenure.progress.is_in_flight()
+            }
             Stage::Revoking(tenure, Revoke::InOrder { closing: true, .. }) => {
                 tenure.progress.is_safe(tenure.window.lowest_unfinished())
             }
