@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use rocketmq_consumer_core::action::{AppAction, RefusalReason};
-use rocketmq_consumer_core::config::{ConsumeMode, FilterExpression, GroupConfig, SUBSCRIPTIONS_MAX};
+use rocketmq_consumer_core::config::{
+    ConsumeMode, FilterExpression, GroupConfig, MessageModel, SUBSCRIPTIONS_MAX,
+};
 use rocketmq_consumer_core::event::{AppEvent, Verdict};
 use rocketmq_consumer_core::ids::Topic;
 use rocketmq_consumer_core::message::OrderlyOutcome;
@@ -803,4 +805,33 @@ fn a_topic_in_order_is_unlocked_behind_its_last_commit() {
     let last: CommitOffsetRequest = sent[place(COMMIT)].request();
     assert_eq!(last.offset.0, 1);
     assert_eq!(last_told(&bench, "T"), None);
+}
+
+/// It would have all queues of the topics that it has, which are none.
+#[test]
+fn a_group_that_broadcasts_is_not_ready_before_its_condition_is_approved_of() {
+    let mut bench = Bench::new(|_, group| {
+        group
+            .set_model(MessageModel::Broadcasting)
+            .subscribe("T".into(), "*")
+            .subscribe_sql("U".into(), "a > 3");
+    });
+    bench.set_queues("U", &[("a", 1)]);
+    bench.settle();
+    bench.sleep(secs(2));
+    let is_ready = |bench: &Bench| bench.count_notices(|kind| *kind == NoticeKind::Ready) > 0;
+    assert_eq!(
+        (bench.status().groups[0].queues.len(), is_ready(&bench)),
+        (0, false)
+    );
+    let check = bench.expect_request(CHECK);
+    bench.answer(&check, &Done);
+    bench.settle();
+    assert!(is_ready(&bench));
+    assert_eq!(bench.outstanding(PULL).len(), 2);
+    // One that is given back is not waited for either.
+    bench.tell(unsubscribe("U"));
+    bench.settle();
+    assert_eq!(in_force(&bench), [("U".into(), None)]);
+    assert_eq!(bench.status().groups[0].queues.len(), 1);
 }

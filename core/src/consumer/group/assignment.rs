@@ -25,7 +25,7 @@ use super::subscriptions::Subscribed;
 impl Group {
     /// Asks one broker for each topic for the members.
     pub(super) fn begin_rebalance(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
-        if self.phase != GroupPhase::Running || self.rebalance.is_running() {
+        if self.phase != GroupPhase::Running || !self.begun || self.rebalance.is_running() {
             return;
         }
         if self.broadcasts() {

@@ -47,7 +47,7 @@ impl Group {
 
     /// Takes every readable queue of every topic whose route is known.
     pub(super) fn take_all_queues(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {
-        let topics: Vec<Topic> = self.topics().cloned().collect();
+        let topics: Vec<Topic> = self.wanted_topics().cloned().collect();
         for topic in topics {
             // Unknown is not empty: what we have of it we keep.
             if let Some(queues) = peers.routes.queues(&topic) {
@@ -60,7 +60,7 @@ impl Group {
     /// Whether every queue that the routes name is ours.
     pub(super) fn has_all_queues(&self, peers: Peers<'_>) -> bool {
         let has = |queue: &MessageQueue| self.by_name.contains_key(queue);
-        self.topics().all(|topic| {
+        self.wanted_topics().all(|topic| {
             peers
                 .routes
                 .queues(topic)

@@ -407,6 +407,7 @@ mod tests {
             "it was about another filter"
         );
         assert_eq!(filters.ask(&topic, &brokers), Some((2, "a".into())));
+        assert!(filters.answered(&topic, 1).is_none(), "so it still was");
         let (pending, _) = filters.answered(&topic, 2).expect("that is awaited");
         pending.turn += 1;
         let later = Instant::from_millis(1_000);

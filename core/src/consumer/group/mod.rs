@@ -389,7 +389,7 @@ impl Group {
         } else {
             !self.rebalance.members().is_empty()
         };
-        if self.ready_told || self.rebalance.is_running() || !has_share {
+        if self.ready_told || !self.begun || self.rebalance.is_running() || !has_share {
             return;
         }
         let routed = |topic: &Topic| *topic == self.retry_topic || peers.routes.queues(topic).is_some();
