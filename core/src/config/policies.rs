@@ -71,7 +71,8 @@ pub enum SendBackFallback {
     /// also consumed in order should choose [`Self::Local`].
     #[default]
     Produce,
-    /// The message is delivered again here, without a copy.
+    /// The message is delivered again here, without a copy. A group that consumes in order buries by a copy all the
+    /// same: what cannot be buried would hold its queue for ever.
     Local,
 }
 
