@@ -213,10 +213,12 @@ impl World {
     }
 
     fn show_lock(&mut self, member: MemberId, ask: Ask, queue: QueueNo) {
-        let deed = match ask {
-            Ask::Lock { group } => Deed::Locking { group, queue },
-            Ask::Unlock { group } => Deed::Unlocking { group, queue },
-            _ => return,
+        let deed = if let Ask::Lock { group } = ask {
+            Deed::Locking { group, queue }
+        } else if let Ask::Unlock { group } = ask {
+            Deed::Unlocking { group, queue }
+        } else {
+            return;
         };
         self.deed_about(member, ask.group(), deed);
     }
