@@ -1,4 +1,4 @@
-//! Real bugs of other clients in flow control, one test each; `cases/spine.jsonl` tells their stories.
+//! Real bugs of other clients in flow control, one test each; `cases` tells their stories.
 //!
 //! Where a case fires a timer: there is none here. What holds a queue ends by an event.
 

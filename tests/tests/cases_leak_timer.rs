@@ -1,4 +1,4 @@
-//! Real bugs of other clients with leaks and clocks, one test each; `cases/spine.jsonl` tells their
+//! Real bugs of other clients with leaks and clocks, one test each; `cases` tells their
 //! stories.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Real bugs of other clients in long polling, one test each; `cases/spine.jsonl` tells their stories.
+//! Real bugs of other clients in long polling, one test each; `cases` tells their stories.
 
 use rocketmq_consumer_core::event::Event;
 use rocketmq_consumer_core::ids::PeerAddr;

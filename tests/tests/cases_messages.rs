@@ -4,17 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocketmq_consumer_core::event::Verdict;
 use rocketmq_consumer_core::ids::{PhysicalOffset, QueueOffset};
-use rocketmq_consumer_core::message::{Batch, Message, Outcome};
+use rocketmq_consumer_core::message::{Batch, Message};
 use rocketmq_consumer_core::wire::body::{BodyLimits, CrcPolicy, CrcState};
 use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::properties::PropertiesWriter;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::PullStatus;
-use rocketmq_consumer_core::wire::request::send_back::SendBackRequest;
 use rocketmq_consumer_core::wire::stored::{RecordParts, Scanned, Scanner, SysFlag};
-use rocketmq_consumer_testing::world::{Bench, StoredMessage, pull_answer, queue, records, secs};
+use rocketmq_consumer_testing::world::{Bench, pull_answer, queue, secs};
 
 /// Bytes written in hexadecimal digits.
 fn hex(text: &str) -> Bytes {
@@ -197,55 +195,4 @@ fn cd_19_separators_within_values() {
         assert!(writer.push_new(name, value).is_err(), "{name:?} {value:?}");
         assert_eq!(writer.finish(), "", "nothing of it");
     }
-}
-
-#[test]
-fn rt_01_a_retried_message_shows_the_topic_it_was_sent_to() {
-    for (topic, is_retry, property, shown) in [
-        ("%RETRY%g", true, Some("T"), "T"),
-        ("%RETRY%g", true, None, "%RETRY%g"),
-        ("T", false, Some("X"), "T"),
-    ] {
-        let mut stored = StoredMessage::new(queue(topic, "a", 0), 7, "body", "");
-        if let Some(property) = property {
-            stored.set_property("RETRY_TOPIC", property);
-        }
-        let messages = messages(topic, is_retry, records([&stored]));
-        assert_eq!(
-            (&*messages[0].topic(), messages[0].stored_topic()),
-            (shown, topic)
-        );
-    }
-}
-
-/// Sent back once more it goes by the group, and by the place of the copy that was delivered.
-#[test]
-fn rt_01_a_retried_message_can_be_sent_back_again() {
-    let mut bench = Bench::new(|_, group| {
-        group.subscribe("T".into(), "*");
-    });
-    let retry = "%RETRY%G";
-    bench.set_queues(retry, &[("a", 1)]);
-    for topic in [retry, "T"] {
-        bench.store(topic, 0, 0);
-    }
-    bench.settle();
-    let pull = loop {
-        let (pull, request) = bench.expect_pull();
-        if request.topic.as_str() == retry {
-            break pull;
-        }
-    };
-    let mut stored = StoredMessage::new(queue(retry, "a", 0), 0, "body", "");
-    stored.physical_offset = PhysicalOffset(4_711);
-    stored.reconsume_times = 1;
-    stored.set_property("RETRY_TOPIC", "T");
-    bench.answer(&pull, &pull_answer(PullStatus::Found, 1, records([&stored])));
-    let runs = bench.take_runs();
-    bench.report(&runs[0], Verdict::Handled(Outcome::Retry));
-    let back: SendBackRequest = bench
-        .expect_request(RequestCode::CONSUMER_SEND_MSG_BACK)
-        .request();
-    assert_eq!((back.group.as_str(), back.offset), ("G", PhysicalOffset(4_711)));
-    assert_eq!(back.topic, Some("T".into()));
 }

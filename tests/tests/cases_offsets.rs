@@ -1,4 +1,4 @@
-//! Real bugs of other clients in offsets, one test each; `cases/spine.jsonl` tells their stories.
+//! Real bugs of other clients in offsets, one test each; `cases` tells their stories.
 
 use bytes::Bytes;
 use rocketmq_consumer_core::action::AppAction;

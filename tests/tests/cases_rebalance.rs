@@ -1,4 +1,4 @@
-//! Real bugs of other clients in rebalance, one test each; `cases/spine.jsonl` tells their stories.
+//! Real bugs of other clients in rebalance, one test each; `cases` tells their stories.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rocketmq_consumer_core::config::{GroupConfig, SendBackFallback};
 use rocketmq_consumer_core::event::{AppEvent, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::{QueueId, QueueOffset};
+use rocketmq_consumer_core::ids::{PhysicalOffset, QueueId, QueueOffset};
 use rocketmq_consumer_core::message::{Message, Outcome};
 use rocketmq_consumer_core::notice::{NoticeKind, RetryPath};
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
@@ -156,6 +156,7 @@ fn rt_01_a_retried_message_shows_its_own_topic_and_goes_back_by_its_new_place() 
     let retry_queue = queue("%RETRY%G", "a", 0);
     let with = |queue, offset, topic: Option<&str>| {
         let mut message = StoredMessage::new(queue, offset, "x", "");
+        message.physical_offset = PhysicalOffset(4_711 + offset);
         message
             .properties
             .extend(topic.map(|topic| (name::RETRY_TOPIC.into(), topic.into())));
@@ -195,7 +196,10 @@ fn rt_01_a_retried_message_shows_its_own_topic_and_goes_back_by_its_new_place() 
     one(&mut bench, of_retry.expect("it was delivered"), 0, RETRY);
     let back: SendBackRequest = bench.expect_request(BACK).request();
     let topic = back.topic.as_ref().map(|topic| topic.as_str());
-    assert_eq!((back.group.as_str(), back.offset.0, topic), ("G", 0, Some("T")));
+    assert_eq!(
+        (back.group.as_str(), back.offset.0, topic),
+        ("G", 4_711, Some("T"))
+    );
 }
 
 #[test]
