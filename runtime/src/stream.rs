@@ -124,6 +124,11 @@ impl Delivery<OrderlyOutcome> {
     pub fn suspend_for(self, pause: Duration) {
         self.settle(OrderlyOutcome::SuspendFor(pause));
     }
+
+    /// Put it into the group's dead letter topic; the next one of its queue comes when it lies there.
+    pub fn dead_letter(self) {
+        self.settle(OrderlyOutcome::DeadLetter);
+    }
 }
 
 impl<A: Answer> Delivery<A> {
@@ -397,20 +402,22 @@ mod tests {
         let pause = Duration::from_millis(30);
         next(&shared).unwrap().commit();
         assert!(next(&shared).is_none());
-        for id in 2..6 {
+        for id in 2..7 {
             desk.consume(run(id, 0..1));
         }
         next(&shared).unwrap().suspend();
         next(&shared).unwrap().suspend_for(pause);
         drop(next(&shared).unwrap());
         desk.abandon(consume_id(5), 0);
-        use OrderlyOutcome::{Commit, Suspend, SuspendFor};
+        next(&shared).unwrap().dead_letter();
+        use OrderlyOutcome::{Commit, DeadLetter, Suspend, SuspendFor};
         let want = [
             ordered(1, 0, Commit),
             ordered(2, 0, Suspend),
             ordered(3, 0, SuspendFor(pause)),
             ordered(4, 0, Suspend),
             ordered(5, 0, Suspend),
+            ordered(6, 0, DeadLetter),
         ];
         assert_eq!(reports(&shared.inbox), want);
     }

@@ -3,7 +3,7 @@
 use rocketmq_consumer_core::action::AppAction;
 use rocketmq_consumer_core::config::{ConsumeMode, GroupConfig};
 use rocketmq_consumer_core::event::{AppEvent, Report, RunRange, Verdict};
-use rocketmq_consumer_core::ids::QueueOffset;
+use rocketmq_consumer_core::ids::{QueueId, QueueOffset};
 use rocketmq_consumer_core::message::OrderlyOutcome;
 use rocketmq_consumer_core::notice::{LockLoss, NoticeKind};
 use rocketmq_consumer_core::status::{HoldReason, QueueState};
@@ -12,6 +12,7 @@ use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::locks::{LockAnswer, LockRequest};
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
+use rocketmq_consumer_core::wire::request::send::{SendAnswer, SendRequest, SendStatus};
 use rocketmq_consumer_testing::world::{Asked, Bench, Run, address, ms, pull_answer, secs};
 
 const LOCK: RequestCode = RequestCode::LOCK_BATCH_MQ;
@@ -237,6 +238,40 @@ fn of_a_batch_those_before_the_failure_are_settled_and_those_behind_come_again()
     assert_eq!((again.offsets(), again.attempt), (vec![1, 2, 3], 1));
     bench.report(&again, COMMIT);
     assert_eq!(run(&mut bench).offsets(), [4, 5]);
+}
+
+/// The handler need not wait for the last of its tries, and there may be no last one: the copy says for itself that it
+/// is dead.
+#[test]
+fn a_message_that_is_given_up_is_buried_at_its_first_try_before_its_successor_comes() {
+    let dead = Verdict::Ordered(OrderlyOutcome::DeadLetter);
+    let limits: [(Option<u32>, i32); 2] = [(None, 0), (Some(3), 3)];
+    for (limit, most) in limits {
+        let mut bench = owning(|group| {
+            if let Some(limit) = limit {
+                group.set_max_reconsume(limit);
+            }
+        });
+        fetch(&mut bench, 0..2);
+        let first = run(&mut bench);
+        bench.report(&first, dead);
+        assert!(bench.take_runs().is_empty(), "not before it is buried");
+        let send = bench.expect_request(RequestCode::SEND_MESSAGE_V2);
+        let copy: SendRequest = send.request();
+        let figures = (copy.reconsume_times, copy.max_reconsume_times);
+        assert_eq!(figures, (Some(most + 1), Some(most)), "{limit:?}");
+        let stored = SendAnswer {
+            status: SendStatus::Stored,
+            message_id: "0".into(),
+            queue: QueueId(0),
+            offset: Some(QueueOffset(0)),
+            transaction_id: None,
+        };
+        bench.answer(&send, &stored);
+        assert_eq!(run(&mut bench).offsets(), [1]);
+        let of_other_kind = |kind: &NoticeKind| matches!(kind, NoticeKind::OutcomeOfOtherKind { .. });
+        assert_eq!(bench.count_notices(of_other_kind), 0, "it is one of this kind");
+    }
 }
 
 /// Nothing is delivered while a part of a run has not been reported, whatever the others say.

@@ -88,8 +88,8 @@ pub(crate) struct ConsumeArgs {
     #[arg(long, value_name = "POLICY", value_parser = damaged_store)]
     pub(crate) damaged_store: Option<DamagedStore>,
     /// Run a shell command for each message, its body on standard input. Exit status 0: done, 65: dead
-    /// letter, 75 and every other: retry; with --orderly every other, 65 too, makes the queue wait. What it
-    /// prints goes to standard error
+    /// letter, 75 and every other: retry, for which the queue waits with --orderly. What it prints goes to
+    /// standard error
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub(crate) exec: Option<String>,
     /// Answer retry for the first N tries of each message, as a rehearsal

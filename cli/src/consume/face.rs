@@ -126,13 +126,14 @@ impl Face {
     }
 }
 
-/// What an outcome means to a queue that waits for its messages. There are no dead letters before the last repeat:
-/// what is buried is missing in the order, and that is for the group to decide, by its maximum.
+/// What an outcome means to a queue that waits for its messages.
 fn in_order(outcome: Outcome) -> OrderlyOutcome {
     if let Outcome::RetryAfter(pause) = outcome {
         OrderlyOutcome::SuspendFor(pause)
     } else if outcome == Outcome::Done {
         OrderlyOutcome::Commit
+    } else if outcome == Outcome::DeadLetter {
+        OrderlyOutcome::DeadLetter
     } else {
         OrderlyOutcome::Suspend
     }
@@ -145,13 +146,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_order_everything_but_done_is_waited_for() {
+    fn in_order_a_retry_is_waited_for() {
         let pause = Duration::from_secs(2);
         let table = [
             (Outcome::Done, OrderlyOutcome::Commit),
             (Outcome::Retry, OrderlyOutcome::Suspend),
             (Outcome::RetryAfter(pause), OrderlyOutcome::SuspendFor(pause)),
-            (Outcome::DeadLetter, OrderlyOutcome::Suspend),
+            (Outcome::DeadLetter, OrderlyOutcome::DeadLetter),
         ];
         for (outcome, want) in table {
             assert_eq!(in_order(outcome), want);

@@ -46,6 +46,9 @@ pub enum OrderlyOutcome {
     /// It is to come again, before anything behind it, after this time, but after 10 ms at the earliest and 30 s
     /// at the latest, as in Java.
     SuspendFor(Duration),
+    /// It is not to come again but to be kept with the group's dead letters, however often it was tried. Its
+    /// successor is next when it lies there: what was missing in the order is found there, and nowhere else.
+    DeadLetter,
 }
 
 impl OrderlyOutcome {
@@ -56,6 +59,7 @@ impl OrderlyOutcome {
             Self::Commit => Outcome::Done,
             Self::Suspend => Outcome::Retry,
             Self::SuspendFor(pause) => Outcome::RetryAfter(pause),
+            Self::DeadLetter => Outcome::DeadLetter,
         }
     }
 }

@@ -169,14 +169,14 @@ impl Handling {
     }
 }
 
-/// What the handler of a group that consumes in order says in place of an outcome. To the dead letters is nothing it
-/// can say; one that is shared with other groups says it all the same.
+/// What the handler of a group that consumes in order says in place of an outcome.
 pub(crate) const fn in_order(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Handled(Outcome::Done) => Verdict::Ordered(OrderlyOutcome::Commit),
         Verdict::Handled(Outcome::Retry) => Verdict::Ordered(OrderlyOutcome::Suspend),
         Verdict::Handled(Outcome::RetryAfter(pause)) => Verdict::Ordered(OrderlyOutcome::SuspendFor(pause)),
-        Verdict::Handled(Outcome::DeadLetter | _)
+        Verdict::Handled(Outcome::DeadLetter) => Verdict::Ordered(OrderlyOutcome::DeadLetter),
+        Verdict::Handled(_)
         | Verdict::Ordered(_)
         | Verdict::Undecodable
         | Verdict::Unsupported

@@ -74,7 +74,9 @@ impl Group {
             | Verdict::Handled(Outcome::RetryAfter(pause)) => {
                 self.suspend(cx, peers, key, seq, pause);
             }
-            Verdict::Handled(Outcome::DeadLetter) => self.bury_in_order(cx, peers, key, seq),
+            Verdict::Ordered(OrderlyOutcome::DeadLetter) | Verdict::Handled(Outcome::DeadLetter) => {
+                self.bury_in_order(cx, peers, key, seq);
+            }
             Verdict::Undecodable | Verdict::Unsupported => self.cannot_open(cx, peers, key, seq, verdict),
             Verdict::NotStarted => {}
         }

@@ -342,7 +342,7 @@ fn result_of(verdict: Verdict) -> (DirectResult, Option<String>) {
             DirectResult::Later,
             Some(format!("to come again after {after:?}")),
         ),
-        Verdict::Handled(Outcome::DeadLetter) => {
+        Verdict::Handled(Outcome::DeadLetter) | Verdict::Ordered(OrderlyOutcome::DeadLetter) => {
             let remark = "for the dead letters, where it would go had it been pulled";
             (DirectResult::Later, Some(remark.into()))
         }
