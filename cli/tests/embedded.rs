@@ -11,7 +11,7 @@ use std::process::Stdio;
 
 use embedded_broker::Broker;
 use rustix::process::Signal;
-use support::{rocketcat, run};
+use support::{Ran, rocketcat, run};
 
 #[test]
 fn what_is_produced_is_consumed_and_no_longer_waits() {
@@ -59,6 +59,35 @@ fn what_is_produced_is_consumed_and_no_longer_waits() {
         .filter_map(|line| line["committed"].as_i64())
         .sum();
     assert_eq!(committed, 4);
+}
+
+#[test]
+fn what_waits_at_a_broker_where_nothing_was_committed_is_counted() {
+    let broker = Broker::start(&["--listen=127.0.0.1:0", "--topic=orders:2", "--topic=other:1"]);
+    for topic in ["orders", "other"] {
+        let sent = broker.run(&["produce", topic, "-c", "8"], b"");
+        assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    }
+    // Only a group that is known can be told where to go on.
+    let args = ["consume", "other", "-g", "audit", "--from", "earliest", "-c", "8"];
+    let began = broker.run(&args, b"");
+    assert_eq!(began.code, Some(0), "{}", began.stderr);
+    let place = ["--queue", "broker-a:0", "--to", "latest", "--yes"];
+    let reset = broker.run(
+        &[&["offset", "reset", "-g", "audit", "-t", "orders"], &place[..]].concat(),
+        b"",
+    );
+    assert_eq!(reset.code, Some(0), "{}", reset.stderr);
+    let named = broker.run(&["lag", "-g", "audit", "-t", "orders", "-o", "json"], b"");
+    let all = broker.run(&["lag", "-g", "audit", "-o", "json"], b"");
+    assert_eq!(all.code, Some(0), "{}", all.stderr);
+    let places = |ran: &Ran| -> Vec<_> {
+        let rows = ran.lines().into_iter().filter(|row| row["topic"] == "orders");
+        rows.map(|row| format!("{} {} {}", row["broker"], row["queue_id"], row["lag"]))
+            .collect()
+    };
+    assert_eq!(places(&all), places(&named));
+    assert_eq!(places(&all).len(), 4, "{}", all.stdout);
 }
 
 #[test]

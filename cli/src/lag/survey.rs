@@ -74,11 +74,13 @@ impl<'a> Survey<'a> {
     async fn progress_of_all(&self) -> Result<(BTreeMap<PeerAddr, ConsumerConnections>, Vec<Row>), Failure> {
         let mut members = BTreeMap::new();
         let mut rows = Vec::new();
+        let mut answered = Vec::new();
         for broker in self.brokers().await? {
             match self.at(&broker).await {
                 Ok((here, there)) => {
                     rows.extend(there);
-                    members.extend(here.map(|here| (broker.addr, here)));
+                    members.extend(here.map(|here| (broker.addr.clone(), here)));
+                    answered.push(broker);
                 }
                 Err(failure) if broker.is_needed || failure.exit != Exit::CannotConnect => {
                     return Err(failure);
@@ -96,8 +98,35 @@ impl<'a> Survey<'a> {
                 self.group
             )));
         }
+        if self.topics.is_empty() {
+            let hidden = self.hidden(&answered, &rows).await?;
+            rows.extend(hidden);
+        }
         rows.sort_by(|a, b| a.queue.cmp(&b.queue));
         Ok((members, rows))
+    }
+
+    /// The queues of topics that show at other brokers only: one in which the group has committed nothing does not
+    /// show its topics by itself, and what waits there would be missing in the sum.
+    async fn hidden(&self, brokers: &[Broker], shown: &[Row]) -> Result<Vec<Row>, Failure> {
+        let topics: BTreeSet<&Topic> = shown.iter().map(|row| &row.queue.topic).collect();
+        let places: BTreeSet<_> = shown
+            .iter()
+            .map(|row| (&row.queue.broker, &row.queue.topic))
+            .collect();
+        let mut rows = Vec::new();
+        for broker in brokers {
+            for topic in topics
+                .iter()
+                .filter(|topic| !places.contains(&(&broker.name, **topic)))
+            {
+                let there = self.ask(&broker.addr, self.request(Some(topic))).await?;
+                for (queue, progress) in there.into_iter().filter(|(queue, _)| queue.topic == **topic) {
+                    rows.push(self.row(&broker.addr, queue, progress).await?);
+                }
+            }
+        }
+        Ok(rows)
     }
 
     /// The members and queues of the group at one broker.
