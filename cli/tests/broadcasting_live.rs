@@ -5,6 +5,8 @@
 mod broadcasting;
 mod support;
 
+use std::fs;
+use std::thread;
 use std::time::Duration;
 
 use broadcasting::{Broadcast, got};
@@ -48,15 +50,32 @@ fn a_member_goes_on_where_a_java_consumer_has_ended(cluster: &Cluster, bench: &B
         .expect("it prints what it should");
     assert_eq!(seen.len(), 30);
     let id = java.client_id().to_owned();
-    java.stop().expect("it stops");
     let file = bench.dir().join(&id).join("Java").join("offsets.json");
-    let written = std::fs::read_to_string(&file).expect("it has stored its offsets");
+    // It prints a message before the offset moves, and stores the offset every five seconds: who is stopped at
+    // once may store one that lies before what was printed.
+    for _ in 0..150 {
+        if fs::read_to_string(&file).is_ok_and(|text| finished(&text) == 30) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    java.stop().expect("it stops");
+    let written = fs::read_to_string(&file).expect("it has stored its offsets");
     assert!(written.contains("offsetTable"), "{written}");
+    assert_eq!(finished(&written), 30, "{written}");
 
     bench.produce("Java", 30..42);
     assert_eq!(got(&bench.consume("Java", &id, &[])), (30..42).collect());
     // What it wrote is the backup of what is written here.
-    let backup = std::fs::read_to_string(file.with_extension("json.bak")).expect("the former content");
+    let backup = fs::read_to_string(file.with_extension("json.bak")).expect("the former content");
     assert_eq!(backup, written);
     assert_eq!(got(&bench.consume("Java", &id, &[])), [].into());
+}
+
+/// How many messages lie below the offsets of a file of Java's, whose queues begin at 0. Its keys are objects, so it is
+/// no JSON.
+fn finished(text: &str) -> u64 {
+    let numbers = text.split("}:").skip(1);
+    let numbers = numbers.map(|rest| rest.trim_start().split(|c: char| !c.is_ascii_digit()).next());
+    numbers.filter_map(|number| number?.parse::<u64>().ok()).sum()
 }
