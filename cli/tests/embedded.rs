@@ -143,6 +143,35 @@ fn in_order_a_message_that_fails_holds_up_its_queue_and_none_other() {
 }
 
 #[test]
+fn in_order_a_message_that_is_given_up_is_buried_at_once() {
+    let broker = Broker::start(&["--topic=orders:1"]);
+    let sent = broker.run(&["produce", "orders"], b"a\nb\nc\n");
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let args = [
+        "consume",
+        "orders",
+        "-g",
+        "packing",
+        "--from",
+        "earliest",
+        "--orderly",
+        "-e",
+        "--exec",
+        "test \"$(cat)\" != b || exit 65",
+    ];
+    let ran = broker.run(&args, b"");
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "a\nb\nc\n"),
+        "{}",
+        ran.stderr
+    );
+    let dead = broker.run(&["dlq", "peek", "-g", "packing", "-o", "json"], b"");
+    let bodies: Vec<_> = dead.lines().iter().map(|line| line["body"].clone()).collect();
+    assert_eq!(bodies, ["b"], "{}{}", dead.stdout, dead.stderr);
+}
+
+#[test]
 fn a_signal_ends_it() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 0)] {
         assert_eq!(Broker::start(&[]).end(signal), Some(code));
