@@ -93,7 +93,7 @@ fn lives_reach_every_part_of_a_consumer() {
                     }
                     Seen::Delivered(_) => delivered += 1,
                     Seen::Reported { .. } => reported += 1,
-                    Seen::Asked(_) | Seen::Told(_) => {}
+                    Seen::Requested(_) | Seen::Wished(_) | Seen::Asked(_) | Seen::Told(_) => {}
                 }
             }
         }

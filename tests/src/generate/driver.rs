@@ -51,6 +51,10 @@ pub enum Seen {
         /// What became of it.
         verdict: Verdict,
     },
+    /// A broker has asked something of the machine, or told it.
+    Requested(Frame),
+    /// The application wishes for something else than it has wished for so far.
+    Wished(AppEvent),
     /// The machine has sent a request.
     Asked(Asked),
     /// The machine has handed out a run.
@@ -299,10 +303,13 @@ impl Driver {
                 if let Some(link) = self.conns.get_mut(conn).filter(|conn| conn.stands) {
                     link.inbound.push(bytes.clone());
                     while let Ok(Some(frame)) = link.inbound.next_frame() {
-                        let answers = Header::of(&frame)
-                            .ok()
-                            .filter(Header::is_response)
-                            .map(|header| header.opaque);
+                        let header = Header::of(&frame).ok();
+                        let is_request = header.as_ref().is_some_and(|header| !header.is_response());
+                        let answers = header.filter(Header::is_response).map(|header| header.opaque);
+                        if is_request {
+                            seen.push(Seen::Requested(frame));
+                            continue;
+                        }
                         let about = |asked: &Asked| asked.link.conn == *conn && Some(asked.opaque) == answers;
                         if let Some(place) = self.waiting.iter().position(about) {
                             let asked = self.waiting.remove(place);
@@ -312,6 +319,9 @@ impl Driver {
                 }
             }
             Event::App(AppEvent::Consumed { id, range, report }) => self.reported(*id, *range, report, seen),
+            Event::App(wish @ (AppEvent::Subscribe { .. } | AppEvent::Unsubscribe { .. })) => {
+                seen.push(Seen::Wished(wish.clone()));
+            }
             Event::Wakeup | Event::Net(_) | Event::App(_) | Event::Store(_) | _ => {}
         }
     }

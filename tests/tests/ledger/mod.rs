@@ -6,18 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rocketmq_consumer_core::action::AppAction;
-use rocketmq_consumer_core::event::Verdict;
+use rocketmq_consumer_core::event::{AppEvent, Verdict};
 use rocketmq_consumer_core::ids::{MessageQueue, PhysicalOffset, QueueId, QueueOffset, Topic};
 use rocketmq_consumer_core::message::{Message, Outcome};
 use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::command::Header;
 use rocketmq_consumer_core::wire::frame::Frame;
-use rocketmq_consumer_core::wire::request::decode_answer;
 use rocketmq_consumer_core::wire::request::offsets::{
     CommitOffsetRequest, MinOffsetRequest, OffsetAnswer, QueryOffsetRequest, StoredOffset,
 };
+use rocketmq_consumer_core::wire::request::operator::ResetOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::{PullAnswer, PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::send_back::SendBackRequest;
+use rocketmq_consumer_core::wire::request::{Request as _, decode_answer, decode_request};
 use rocketmq_consumer_core::wire::stored::{Record, Scanned, Scanner};
 use rocketmq_consumer_core::wire::subscription::Subscription;
 use rocketmq_consumer_testing::generate::{Driver, OpenRun, Seen, Shelf};
@@ -48,6 +50,8 @@ pub(crate) struct Ledger {
     places: BTreeMap<PhysicalOffset, Vec<(MessageQueue, i64)>>,
     /// Queues with a record of a format that only a newer build may read: nothing passes it.
     pub(crate) held: BTreeSet<MessageQueue>,
+    /// The application wants others of the messages, or none: what that means for those that were served is not booked.
+    pub(crate) has_other_wishes: bool,
     /// How many messages were handed out.
     pub(crate) delivered: usize,
     /// How many commits were looked at.
@@ -59,7 +63,13 @@ impl Ledger {
     pub(crate) fn book(&mut self, driver: &Driver, seen: &[Seen]) -> Result<(), Fault> {
         let shelf = driver.shelf();
         for seen in seen {
+            self.has_other_wishes |= is_about(seen, &shelf.subscription.topic);
+            if self.has_other_wishes {
+                return Ok(());
+            }
             match seen {
+                Seen::Requested(frame) => self.requested(shelf, frame),
+                Seen::Wished(_) => {}
                 Seen::Answered { asked, frame } => self.answered(shelf, asked, frame),
                 Seen::Reported { message, verdict } => {
                     if *verdict == Verdict::Handled(Outcome::Done) {
@@ -110,6 +120,23 @@ impl Ledger {
         }
     }
 
+    /// An operator has moved the group: nothing is to be done below the place where it goes on.
+    fn requested(&mut self, shelf: &Shelf, frame: &Frame) {
+        if !Header::of(frame).is_ok_and(|header| header.code == ResetOffsetRequest::CODE.0) {
+            return;
+        }
+        let Ok(reset) = decode_request::<ResetOffsetRequest>(frame) else {
+            return;
+        };
+        let moved = reset
+            .offsets
+            .iter()
+            .filter(|(queue, _)| queue.topic == reset.topic);
+        for (queue, to) in moved.filter(|(queue, _)| shelf.logs.contains_key(*queue)) {
+            self.account(queue).rise(to.0);
+        }
+    }
+
     /// A message that a broker took back is over.
     fn sent_back(&mut self, asked: &Asked, taken: bool) {
         let physical = asked.request::<SendBackRequest>().offset;
@@ -138,7 +165,11 @@ impl Ledger {
         };
         let (from, next) = (request.offset.0, answer.next_begin_offset.0);
         if answer.status == PullStatus::OffsetMoved {
-            return self.account(queue).rise(next);
+            // What expired is not there, wherever else it wants us to go on; bounds that contradict each other say nothing.
+            let min = answer
+                .min_offset
+                .filter(|min| answer.max_offset.is_none_or(|max| *min <= max));
+            return self.account(queue).rise(next.max(min.map_or(0, |min| min.0)));
         }
         let mut served = BTreeSet::new();
         if answer.status == PullStatus::Found {
@@ -248,6 +279,14 @@ impl Ledger {
             .filter(|(queue, offset)| there(queue, *offset) && !self.held.contains(*queue))
             .collect()
     }
+}
+
+/// Whether the application wishes for something else of a topic.
+fn is_about(seen: &Seen, of: &Topic) -> bool {
+    matches!(
+        seen,
+        Seen::Wished(AppEvent::Subscribe { topic, .. } | AppEvent::Unsubscribe { topic, .. }) if topic == of
+    )
 }
 
 impl Account {

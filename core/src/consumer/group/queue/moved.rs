@@ -7,6 +7,7 @@
 //! | comes from a slave | never believed: the master is asked, and until it can be the queue waits |
 //! | an operator's reset | followed at once, whatever the policy |
 //! | the queue begins above what was asked | the policy: messages have expired |
+//! | the queue begins behind its end | its bounds are passed over |
 //! | the queue ends below what was asked | asked again twice (a broker that has just come back), then the policy |
 //!
 //! A queue that ends below our position has lost its end in a crash, or was deleted and made again. Its bounds do
@@ -106,12 +107,18 @@ impl Claim {
         }
     }
 
-    pub(crate) const fn of(asked: QueueOffset, answer: &PullAnswer) -> Self {
+    /// A queue that begins behind its end is none: such bounds are passed over, or a slip of the broker would skip
+    /// everything that is there.
+    pub(crate) fn of(asked: QueueOffset, answer: &PullAnswer) -> Self {
+        let (min, max) = match (answer.min_offset, answer.max_offset) {
+            (Some(min), Some(max)) if min > max => (None, None),
+            bounds => bounds,
+        };
         Self {
             asked,
             to: answer.next_begin_offset,
-            min: answer.min_offset,
-            max: answer.max_offset,
+            min,
+            max,
             reset: answer.reset,
         }
     }

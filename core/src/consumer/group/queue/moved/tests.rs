@@ -1,5 +1,8 @@
 use super::*;
 use IllegalOffsetPolicy as P;
+use bytes::Bytes;
+
+use crate::wire::request::pull::PullStatus;
 
 const fn at(offset: i64) -> QueueOffset {
     QueueOffset(offset)
@@ -27,6 +30,35 @@ const KNOWN: Evidence = Evidence {
 };
 
 const POLICIES: [P; 5] = [P::Resume, P::Follow, P::Earliest, P::Latest, P::Hold];
+
+/// An answer is not a claim yet: what contradicts itself is left out.
+#[test]
+fn bounds_that_contradict_each_other_skip_nothing() {
+    let answer = |to, min: i64, max: i64| PullAnswer {
+        status: PullStatus::OffsetMoved,
+        next_begin_offset: at(to),
+        min_offset: Some(at(min)),
+        max_offset: Some(at(max)),
+        suggest_broker_id: None,
+        offset_delta: None,
+        reset: false,
+        messages: Bytes::new(),
+    };
+    let bounds = |to, min, max| {
+        let claim = Claim::of(at(10), &answer(to, min, max));
+        (claim.min.map(|min| min.0), claim.max.map(|max| max.0))
+    };
+    assert_eq!(bounds(10, 7, 7), (Some(7), Some(7)));
+    assert_eq!(bounds(10, 8, 7), (None, None));
+    let claim = Claim::of(at(10), &answer(10, i64::MAX - 1, 0));
+    for policy in POLICIES {
+        assert_eq!(
+            claim.course(policy, &KNOWN),
+            Course::GoTo(at(10), None),
+            "{policy:?}"
+        );
+    }
+}
 
 #[test]
 fn a_slave_is_never_believed() {
