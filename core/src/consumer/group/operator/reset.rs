@@ -10,6 +10,8 @@
 //= rocketmq: RebalanceImpl, MQClientInstance.resetOffset type=differs
 //  reason: ownerships are fenced by their epoch, not by a pause of 10 s in which nothing else can be asked.
 
+use alloc::collections::BTreeMap;
+
 use crate::consumer::cx::Cx;
 use crate::consumer::peers::Peers;
 use crate::consumer::reply::Refused;
@@ -35,9 +37,10 @@ impl Group {
         if self.phase != GroupPhase::Running {
             return Err(Refused::leaving());
         }
+        let given_back = self.given_back_in_order();
         for (name, to) in offsets.iter().filter(|(name, _)| &name.topic == topic) {
-            if let Some(key) = self.given_back_in_order(name) {
-                self.reset_given_back(cx, key, *to);
+            if let Some(key) = given_back.get(name) {
+                self.reset_given_back(cx, *key, *to);
             } else if let Some(key) = self.by_name.get(name).copied() {
                 self.reset_queue(cx, peers, key, name, *to);
             }
@@ -46,12 +49,11 @@ impl Group {
         Ok(())
     }
 
-    /// The ownership of a queue that is being given back under its lock. It is ours until that is unlocked.
-    fn given_back_in_order(&self, name: &MessageQueue) -> Option<QueueKey> {
-        let mut queues = self.queues.iter();
-        let found =
-            queues.find(|(_, queue)| &queue.name == name && queue.order.is_some() && queue.is_revoking());
-        found.map(|(key, _)| key)
+    /// The ownerships of queues that are being given back under their locks. They are ours until they are unlocked.
+    fn given_back_in_order(&self) -> BTreeMap<MessageQueue, QueueKey> {
+        let queues = self.queues.iter();
+        let given_back = queues.filter(|(_, queue)| queue.order.is_some() && queue.is_revoking());
+        given_back.map(|(key, queue)| (queue.name.clone(), key)).collect()
     }
 
     /// Whoever is next waits for the lock, passes over what it is told, and begins at what is stored: so it is ours to
