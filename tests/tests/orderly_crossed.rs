@@ -5,7 +5,9 @@ use rocketmq_consumer_core::config::{ConsumeMode, GroupConfig};
 use rocketmq_consumer_core::event::{AppEvent, FlowScope, SeekTo, Verdict};
 use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::message::OrderlyOutcome;
-use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
+use rocketmq_consumer_core::wire::request::Done;
+use rocketmq_consumer_core::wire::request::locks::LockAnswer;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
 use rocketmq_consumer_core::wire::request::operator::ResetOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::PullRequest;
@@ -138,6 +140,73 @@ fn a_lease_that_ends_while_a_queue_comes_back_lets_nobody_overtake_the_handler()
     bench.sleep(secs(1));
     assert!(bench.take_runs().is_empty(), "two handlers of one queue");
     bench.report(&first, COMMIT);
+}
+
+/// Its share goes and comes on top: the one that waited for the handler is gone by then.
+#[test]
+fn a_queue_that_lost_its_lock_and_its_share_waits_for_the_handler_when_it_comes_back() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.set_locked_elsewhere(0, true);
+    bench.idle(secs(21));
+    share(&mut bench, &["c0", "c1"]);
+    assert!(bench.queue(0).is_none(), "it was never locked again");
+    bench.set_locked_elsewhere(0, false);
+    share(&mut bench, &["c1"]);
+    bench.sleep(secs(3));
+    serve(&mut bench);
+    bench.sleep(secs(1));
+    assert!(bench.take_runs().is_empty(), "two handlers of one queue");
+    bench.report(&first, COMMIT);
+    bench.sleep(ms(200));
+    assert_eq!(run(&mut bench).offsets(), [0]);
+}
+
+/// A broker that answers a lock with nothing, or not at all, or with what nobody asked for.
+#[test]
+fn answers_that_are_none_give_no_lock_and_take_none() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.withhold(LOCK);
+    bench.idle(secs(19));
+    let mut asked = 0;
+    for _ in 0..100 {
+        bench.sleep(ms(100));
+        for lock in bench.drop_requests(LOCK) {
+            asked += 1;
+            match asked % 4 {
+                0 => bench.answer(&lock, &Done),
+                1 => bench.refuse(&lock, ResponseCode::SYSTEM_ERROR, "no"),
+                2 => bench.refuse(&lock, ResponseCode(0), "a remark and no body"),
+                _ => bench.refuse(&lock, ResponseCode(i32::MIN), ""),
+            }
+        }
+    }
+    assert!((5..60).contains(&asked), "{asked} times");
+    bench.report(&first, COMMIT);
+    let lock = bench.queue(0).and_then(|queue| queue.lock).expect("it is wanted");
+    assert!(
+        bench
+            .now()
+            .saturating_since(rocketmq_consumer_core::time::Instant::ZERO)
+            < secs(30)
+    );
+    assert!(lock.held, "its lease is not over");
+    assert_eq!(run(&mut bench).offsets(), [1]);
+    let locked = (0..5_000).map(|id| queue("zz", "elsewhere", id)).collect();
+    bench.sleep(secs(2));
+    for lock in bench.drop_requests(LOCK) {
+        bench.answer(
+            &lock,
+            &LockAnswer {
+                locked: std::collections::BTreeSet::clone(&locked),
+            },
+        );
+    }
+    let lock = bench.queue(0).and_then(|queue| queue.lock).expect("it is wanted");
+    assert!(!lock.held, "the broker has named others only");
 }
 
 /// An operator's word on a queue that waits for the handler of its former ownership.

@@ -99,6 +99,7 @@ impl Group {
             queue.order = order;
             queue.is_kept_here = self.shelf.is_some();
         }
+        self.follow_whoever_runs(key, &name);
         self.by_name.insert(name, key);
         key
     }

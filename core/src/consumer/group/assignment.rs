@@ -364,6 +364,7 @@ impl Group {
             cx.wishes.push_back(Wish::Withdraw(self.key, key));
         }
         self.stray(cx, key, &queue);
+        self.leave_running(key, &queue);
         self.keep_end(cx, key, &queue);
         self.give_lock_back(cx, key, &queue);
         for back in self.send_backs.forget(key) {

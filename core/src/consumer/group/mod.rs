@@ -110,6 +110,8 @@ pub(crate) struct Group {
     locks: Option<Locks>,
     /// Ownerships that deliver nothing before the handlers of an earlier one have ended, by the earlier one.
     followers: BTreeMap<QueueKey, QueueKey>,
+    /// Ownerships that have ended and whose handlers run, by queue: whoever gets it next is behind them.
+    running_on: BTreeMap<MessageQueue, QueueKey>,
     /// Whether it was told that outcomes are of the wrong kind.
     told_other_kind: bool,
     stalls: Stalls,
@@ -181,6 +183,7 @@ impl Group {
             dissent: Dissent::default(),
             locks: needs_locks(&config).then(Locks::default),
             followers: BTreeMap::new(),
+            running_on: BTreeMap::new(),
             told_other_kind: false,
             stalls: Stalls::default(),
             directs: Directs::default(),

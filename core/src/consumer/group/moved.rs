@@ -148,13 +148,10 @@ impl Group {
         name: MessageQueue,
         left: Left,
     ) -> QueueKey {
-        let before = self.still_running(key);
         self.withdraw(cx, key);
         self.bury(cx, key);
         self.left.leave(name.clone(), left);
-        let key = self.insert_queue(cx, name);
-        self.follow(key, before);
-        key
+        self.insert_queue(cx, name)
     }
 
     pub(super) fn find_start(&mut self, cx: &mut Cx<'_>, key: QueueKey, find: Find) {

@@ -154,31 +154,41 @@ impl Group {
 
     // ---- one ownership after another ----------------------------------------------------------------
 
-    /// The ownership whose handlers still run, if an ownership ends now: its own, or one before it.
-    pub(super) fn still_running(&self, key: QueueKey) -> Option<QueueKey> {
+    /// An ownership ends. Whoever has the queue next, now or later, is behind its handlers.
+    pub(super) fn leave_running(&mut self, key: QueueKey, queue: &Queue) {
         if !self.config.is_orderly() {
-            return None;
+            return;
         }
-        if self.dispatch.has_runs(key) {
-            return Some(key);
-        }
-        self.queues.get(key).and_then(Queue::follows)
-    }
-
-    /// An ownership delivers nothing before the handlers of an earlier one have ended.
-    pub(super) fn follow(&mut self, key: QueueKey, before: Option<QueueKey>) {
-        let (Some(queue), Some(before)) = (self.queues.get_mut(key), before) else {
+        let is_running = self.dispatch.has_runs(key).then_some(key);
+        let Some(before) = is_running.or_else(|| queue.follows()) else {
             return;
         };
-        queue.follow(Some(before));
-        self.followers.insert(before, key);
+        self.running_on.insert(queue.name.clone(), before);
+        if let Some(heir) = self.by_name.get(&queue.name).copied().filter(|heir| *heir != key) {
+            self.follow(heir, before);
+        }
+    }
+
+    /// A new ownership delivers nothing before the handlers of an earlier one have ended.
+    pub(super) fn follow_whoever_runs(&mut self, key: QueueKey, name: &MessageQueue) {
+        if let Some(before) = self.running_on.get(name).copied() {
+            self.follow(key, before);
+        }
+    }
+
+    fn follow(&mut self, key: QueueKey, before: QueueKey) {
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.follow(Some(before));
+            self.followers.insert(before, key);
+        }
     }
 
     /// Something of an ownership was reported: its successor may be free to go.
     pub(super) fn predecessor_may_have_ended(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
-        if self.followers.is_empty() || self.dispatch.has_runs(key) {
+        if self.running_on.is_empty() || self.dispatch.has_runs(key) {
             return;
         }
+        self.running_on.retain(|_, before| *before != key);
         let Some(successor) = self.followers.remove(&key) else {
             return;
         };

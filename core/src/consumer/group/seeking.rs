@@ -73,15 +73,12 @@ impl Group {
 
     /// Ends an ownership and begins another one of the same queue.
     fn leave_for_another_place(&mut self, cx: &mut Cx<'_>, key: QueueKey, name: &MessageQueue) -> QueueKey {
-        let before = self.still_running(key);
         let Some(tenure) = self.queues.get(key).and_then(Queue::tenure) else {
             // On its way to another place: nothing of it was told, and where it was left is remembered.
             if let Some(queue) = self.queues.remove(key) {
                 queue.disarm(cx);
             }
-            let key = self.insert_queue(cx, name.clone());
-            self.follow(key, before);
-            return key;
+            return self.insert_queue(cx, name.clone());
         };
         let left = Left {
             finished: tenure.window.lowest_unfinished(),

@@ -290,12 +290,7 @@ impl Group {
                 if is_current {
                     self.by_name.remove(name);
                 }
-                let before = self.still_running(key);
                 self.bury(cx, key);
-                // Who waits for it to be given back waits for its handlers now.
-                if let Some(heir) = self.by_name.get(name).copied() {
-                    self.follow(heir, before);
-                }
             }
         }
         if had_it {
@@ -309,10 +304,8 @@ impl Group {
         let Some(name) = self.queues.get(key).map(|queue| queue.name.clone()) else {
             return;
         };
-        let before = self.still_running(key);
         self.bury(cx, key);
         let key = self.insert_queue(cx, name.clone());
-        self.follow(key, before);
         if let Some(queue) = self.queues.get_mut(key) {
             queue.begin_with_lock(cx.now, true);
         }
@@ -323,6 +316,7 @@ impl Group {
     pub(super) fn give_up(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
         if let Some(queue) = self.queues.remove(key) {
             queue.disarm(cx);
+            self.leave_running(key, &queue);
             self.give_lock_back(cx, key, &queue);
         }
     }
