@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rocketmq_consumer_core::config::MessageModel;
 use rocketmq_consumer_core::ids::QueueOffset;
+use rocketmq_consumer_core::wire::kept_offsets::KeptOffsets;
 
 use super::engine::World;
 use super::invariant::View as _;
@@ -41,15 +42,25 @@ impl World {
         let owners = self.owners(group);
         let members = self.members_of(group);
         let broadcasts = self.broadcasts(group);
+        let kept = if broadcasts { self.kept(group) } else { Vec::new() };
         let mut unsettled = queues.into_iter().filter_map(|queue| {
             let name = facts.queue(queue);
             let owned = owners.get(&queue).copied().unwrap_or(0);
+            let max = facts.max_offset(queue);
             if broadcasts {
                 // Nobody retries where everybody has everything.
-                let is_good = owned == members || name.topic.as_str().starts_with('%');
-                return (!is_good).then(|| format!("{name} is owned by {owned} of {members} members"));
+                if name.topic.as_str().starts_with('%') {
+                    return None;
+                }
+                if owned != members {
+                    return Some(format!("{name} is owned by {owned} of {members} members"));
+                }
+                let behind = kept
+                    .iter()
+                    .find(|kept| max > QueueOffset(0) && kept.get(name) != Some(&max));
+                return behind.map(|kept| format!("{name}: {:?} of {max} is kept", kept.get(name)));
             }
-            let (committed, max) = (facts.committed(group, queue), facts.max_offset(queue));
+            let committed = facts.committed(group, queue);
             if max > QueueOffset(0) && committed != Some(max) {
                 return Some(format!("{name}: {committed:?} of {max} is committed"));
             }
@@ -65,14 +76,22 @@ impl World {
         places.any(|place| place.group_no == group && *place.group.model() == MessageModel::Broadcasting)
     }
 
+    /// What each member of a group that runs has kept.
+    fn kept(&self, group: GroupNo) -> Vec<KeptOffsets> {
+        self.running(group).map(|place| place.keep.offsets()).collect()
+    }
+
     /// How many members of a group run.
     fn members_of(&self, group: GroupNo) -> u32 {
-        let places = self.places.iter().filter(|place| place.group_no == group);
-        let running = places.filter(|place| {
+        u32::try_from(self.running(group).count()).unwrap_or(u32::MAX)
+    }
+
+    fn running(&self, group: GroupNo) -> impl Iterator<Item = &Place> {
+        let places = self.places.iter().filter(move |place| place.group_no == group);
+        places.filter(move |place| {
             let process = self.process_of(place);
             process.is_some_and(|process| process.by_group(group).is_some())
-        });
-        u32::try_from(running.count()).unwrap_or(u32::MAX)
+        })
     }
 
     /// The process a group lives in.

@@ -9,19 +9,14 @@
 //! so late that nobody waits for them may be taken or not.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rocketmq_consumer_core::ids::ConnId;
 use rocketmq_consumer_core::time::Instant;
 
+use super::leases::{LASTS, PROMPT};
 use super::orderly::Orderly;
 use crate::sim::invariant::{Broken, Invariant, View};
 use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, What};
-
-/// How long a lock is used after it was asked for.
-const LASTS: Duration = Duration::from_secs(30);
-/// How long a member waits for the answer to a lock request.
-const PROMPT: Duration = Duration::from_secs(1);
 
 /// What a member can know of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! message comes after all that were delivered before it are done, and one that was suspended before its successors.
 //! Across members: what one of ours had finished when it gave the lock back is never delivered again.
 //!
-//! Legal all the same: what a member finished that died, or that a broker kept from committing, comes again; so does
+//! Legal all the same: what a member finished that died, that lost its lock, or that a broker kept from committing, comes again; so does
 //! everything behind an operator's reset, and what a broker has forgotten. A broker that forgets its locks may give
 //! one away while its holder still counts on it. A Java-like member commits without asking whether it arrived, and its
 //! commit may come late.
@@ -17,6 +17,7 @@ use rocketmq_consumer_core::event::AppEvent;
 use rocketmq_consumer_core::ids::{ConsumeId, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
 
+use super::leases::Leases;
 use super::obstacles::Obstacles;
 use super::orderly::Orderly;
 use super::requests::Requests;
@@ -44,6 +45,7 @@ struct Hand {
 pub(super) struct NoInversion {
     orderly: Orderly,
     obstacles: Obstacles,
+    leases: Leases,
     members: BTreeMap<Life, MemberId>,
     hands: BTreeMap<(Life, QueueNo), Hand>,
     copies: Requests<u32>,
@@ -121,7 +123,9 @@ impl NoInversion {
             } => {
                 self.copies.asked(life, conn, opaque, origin);
             }
-            Deed::Unlocking { queue, .. } if !self.obstacles.met(at, life) => {
+            Deed::Unlocking { queue, .. }
+                if !self.obstacles.met(at, life) && !self.leases.is_lost(life, queue) =>
+            {
                 let done = self.hands.get(&(life, queue)).and_then(|hand| hand.done);
                 if let (Some(done), Some(member)) = (done, self.members.get(&life)) {
                     self.given.insert((*member, queue), done);
@@ -163,6 +167,7 @@ impl NoInversion {
 
     fn of_member(&mut self, at: Instant, life: Life, deed: &Deed<'_>, view: &dyn View) -> Result<(), Broken> {
         self.obstacles.see(at, life, deed);
+        self.leases.see(at, life, deed);
         self.copies.see(life, deed, |_| {});
         match *deed {
             Deed::Begun { member, .. } => {
@@ -255,7 +260,7 @@ mod tests {
         let mut bench = Bench::new(NoInversion::default());
         bench.world.config.set_mode(ConsumeMode::Orderly);
         bench.at(100_000).ours().as_life(1).ours().as_life(0);
-        bench.assign(1, 100).legal();
+        bench.locked(true, 100_000).assign(1, 100).legal();
         bench
     }
 
@@ -355,6 +360,9 @@ mod tests {
         again(kept.unlocked());
         again(handed_over().unlocked().upheaval(Upheaval::LocksLost));
         again(handed_over().upheaval(Upheaval::LocksLost).unlocked());
+        let mut lost = bench();
+        lost.deliver(1, 100..101).ordered(1, 100, Commit);
+        again(lost.at(130_000).revoke(1).unlocking().unlocked());
         let (group, queue, offset) = (GroupNo(0), QUEUE, QueueOffset(100));
         let reset = BrokerDeed::Reset { group, queue, offset };
         again(handed_over().unlocked().broker(reset));

@@ -8,21 +8,16 @@
 //! or is not there; and one that was lost already.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rocketmq_consumer_core::ids::{ConsumeId, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
 
+use super::leases::Leases;
 use super::obstacles::Obstacles;
 use super::orderly::Orderly;
 use super::requests::Requests;
 use crate::sim::invariant::{Broken, Invariant, View};
 use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What, is_success};
-
-/// How long a lock is used after it was asked for.
-const LASTS: Duration = Duration::from_secs(30);
-/// How long a member waits for the answer to a lock request.
-const PROMPT: Duration = Duration::from_secs(1);
 
 /// One queue of one member.
 #[derive(Debug, Default)]
@@ -33,10 +28,6 @@ struct Hold {
     finished: Option<QueueOffset>,
     /// What a broker has acknowledged.
     acknowledged: Option<QueueOffset>,
-    /// When the lock was asked for that was granted last.
-    asked_at: Option<Instant>,
-    /// An answer has said that it is not locked, or the ownership ended when the lock was too old to be used.
-    is_lost: bool,
 }
 
 /// See the module.
@@ -44,6 +35,7 @@ struct Hold {
 pub(super) struct UnlockAfterCommitAndHandlers {
     orderly: Orderly,
     obstacles: Obstacles,
+    leases: Leases,
     holds: BTreeMap<(Life, QueueNo), Hold>,
     commits: Requests<(QueueNo, QueueOffset)>,
 }
@@ -60,6 +52,7 @@ impl UnlockAfterCommitAndHandlers {
 
     fn unlocks(&mut self, at: Instant, life: Life, queue: QueueNo, view: &dyn View) -> Result<(), Broken> {
         let met = self.obstacles.met(at, life);
+        let is_lost = self.leases.is_lost(life, queue);
         let hold = self.hold(life, queue);
         let name = view.queue(queue);
         if let Some(run) = hold.out.keys().next() {
@@ -67,7 +60,7 @@ impl UnlockAfterCommitAndHandlers {
                 "{life:?} unlocks {name} while a handler has {run:?}"
             )));
         }
-        if hold.acknowledged < hold.finished && !met && !hold.is_lost {
+        if hold.acknowledged < hold.finished && !met && !is_lost {
             return Err(Broken(format!(
                 "{life:?} unlocks {name} with {:?} acknowledged, finished is {:?}",
                 hold.acknowledged, hold.finished
@@ -107,11 +100,12 @@ impl Invariant for UnlockAfterCommitAndHandlers {
             return Ok(());
         }
         self.obstacles.see(seen.at, life, &deed);
+        self.leases.see(seen.at, life, &deed);
         self.commits.see(life, &deed, |_| {});
         match deed {
             Deed::Assigned { queue, .. } => {
                 let hold = self.hold(life, queue);
-                (hold.finished, hold.acknowledged, hold.is_lost) = (None, None, false);
+                (hold.finished, hold.acknowledged) = (None, None);
             }
             Deed::Delivered {
                 queue, run, range, ..
@@ -133,23 +127,6 @@ impl Invariant for UnlockAfterCommitAndHandlers {
                     *left = left.saturating_sub(1);
                     hold.out.retain(|_, left| *left > 0);
                 }
-            }
-            Deed::Locked {
-                queue,
-                granted,
-                asked_at,
-                ..
-            } => {
-                let hold = self.hold(life, queue);
-                hold.is_lost |= !granted;
-                // Nobody may have waited for one that comes late.
-                if granted && seen.at < asked_at + PROMPT {
-                    hold.asked_at = hold.asked_at.max(Some(asked_at));
-                }
-            }
-            Deed::Revoked { queue, .. } => {
-                let hold = self.hold(life, queue);
-                hold.is_lost |= hold.asked_at.is_none_or(|asked| seen.at >= asked + LASTS);
             }
             Deed::Unlocking { queue, .. } => return self.unlocks(seen.at, life, queue, view),
             Deed::Asked { .. } => self.asked(life, &deed),
