@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use bytes::Bytes;
 use proptest::prelude::*;
