@@ -1,46 +1,38 @@
+mod acting;
+mod brain;
 mod change;
 mod conn;
 mod groups;
 mod inbox;
 mod reader;
 mod subscribing;
+mod telling;
 mod timer;
 mod writer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_channel::oneshot;
-use rocketmq_consumer_core::action::{
-    Action, AppAction, CallAnswer, CallError, NetAction, Refusal, ShutdownReport, StoreAction,
-};
+use rocketmq_consumer_core::action::{CallAnswer, CallError, RefusalReason};
 use rocketmq_consumer_core::config::CONCURRENCY;
-use rocketmq_consumer_core::event::{AppEvent, Event, NetCause};
-use rocketmq_consumer_core::ids::{CallId, ConnId, ConsumerGroup};
-use rocketmq_consumer_core::message::Outcome;
-use rocketmq_consumer_core::notice::{Notice, NoticeKind};
+use rocketmq_consumer_core::event::{AppEvent, Event};
+use rocketmq_consumer_core::ids::{CallId, ConnId};
 use rocketmq_consumer_core::time::Instant;
 
-use crate::allocate;
-use crate::answer::Answer as _;
-use crate::driver::change::ChangeReply;
+use crate::driver::brain::Brain;
 use crate::driver::conn::Conn;
-use crate::driver::groups::{Group, Groups};
+use crate::driver::groups::Groups;
 pub(crate) use crate::driver::inbox::{Command, Inbox, Settled, StartGroup};
 pub(crate) use crate::driver::subscribing::SubscriptionChange;
 use crate::driver::timer::Timer;
-use crate::error::{FilterRefusal, StartError};
 use crate::machine::Machine;
-use crate::notices::{self, NoticeHub};
+use crate::notices::NoticeHub;
 use crate::record::Recorder;
-use crate::registry::Ticket;
-use crate::runs::Run;
 use crate::runtime::Runtime;
-use crate::store;
 
 /// Commands in one turn, and events of one connection in one turn, before the task yields.
 const BUDGET: usize = 128;
@@ -79,37 +71,13 @@ pub(crate) struct Driver<R: Runtime, M: Machine> {
     calls: BTreeMap<CallId, oneshot::Sender<Result<CallAnswer, CallError>>>,
     next_call: u64,
     awaiting_close: Vec<oneshot::Sender<()>>,
-    /// Who waits for what the machine says to the event under way.
-    changing: Option<ChangeReply>,
+    /// What the machine says to the change that is being put to it; `None` while none is.
+    putting: Option<Result<(), RefusalReason>>,
     notices: Arc<NoticeHub>,
     timer: Timer<R>,
     next_clock: Instant,
     frame_len_max: u32,
     closed: bool,
-}
-
-/// The machine and who writes down what goes through it.
-struct Brain<M> {
-    machine: M,
-    recorder: Option<Box<dyn Recorder>>,
-}
-
-impl<M: Machine> Brain<M> {
-    fn handle(&mut self, now: Instant, event: impl Into<Event>) {
-        let event = event.into();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.event(now, &event);
-        }
-        self.machine.handle(now, event);
-    }
-
-    fn poll_action(&mut self) -> Option<Action> {
-        let action = self.machine.poll_action()?;
-        if let Some(recorder) = &mut self.recorder {
-            recorder.action(&action);
-        }
-        Some(action)
-    }
 }
 
 impl<R: Runtime, M: Machine> Driver<R, M> {
@@ -134,7 +102,7 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
             calls: BTreeMap::new(),
             next_call: 0,
             awaiting_close: Vec::new(),
-            changing: None,
+            putting: None,
             notices,
             timer: Timer::new(),
             frame_len_max,
@@ -242,25 +210,6 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
         }
     }
 
-    fn subscribe(&mut self, now: Instant, who: Ticket, change: SubscriptionChange) {
-        // A refusal names no topic: what is refused within this call is this wish.
-        self.act();
-        let Some(changing) = self.groups.by_ticket(who) else {
-            return;
-        };
-        let (group, topic) = (changing.name().clone(), change.topic.clone());
-        let event = match change.filter.clone() {
-            Some(filter) => AppEvent::Subscribe { group, topic, filter },
-            None => AppEvent::Unsubscribe { group, topic },
-        };
-        changing.changes.ask(change);
-        self.brain.handle(now, event);
-        self.act();
-        if let Some(changing) = self.groups.by_ticket(who) {
-            changing.changes.taken();
-        }
-    }
-
     /// Whether a connection has more to say than one turn allows.
     fn poll_conns(&mut self, cx: &mut Context<'_>) -> bool {
         let mut more = false;
@@ -295,193 +244,6 @@ impl<R: Runtime, M: Machine> Driver<R, M> {
         if self.brain.machine.wakeup_at().is_some_and(|at| at <= now) {
             self.brain.handle(now, Event::Wakeup);
         }
-    }
-
-    fn act(&mut self) {
-        while let Some(action) = self.brain.poll_action() {
-            match action {
-                Action::Net(action) => self.act_net(action),
-                Action::App(action) => self.act_app(action),
-                Action::Store(action) => self.act_store(action),
-                other => {
-                    tracing::error!(target: "rocketmq", action = ?other, "this driver does not know the action")
-                }
-            }
-        }
-    }
-
-    fn act_net(&mut self, action: NetAction) {
-        match action {
-            NetAction::Lookup { conn, name } => {
-                self.begin(conn, Conn::looking_up(conn, self.runtime.lookup(&name)));
-            }
-            NetAction::Connect { conn, addr, tls } => {
-                let attempt = match addr.host().parse::<IpAddr>() {
-                    // TLS is a later feature; in the clear is not what was asked for.
-                    _ if tls.is_some() => Conn::failed(conn, NetCause::Tls),
-                    Ok(ip) => Conn::connecting(conn, self.runtime.connect(SocketAddr::new(ip, addr.port()))),
-                    Err(_) => Conn::failed(conn, NetCause::NameUnknown),
-                };
-                self.begin(conn, attempt);
-            }
-            NetAction::Send { conn, frame } => {
-                if let Some(standing) = self.conns.get_mut(&conn) {
-                    standing.send(frame);
-                    self.touched.push(conn);
-                }
-            }
-            NetAction::Close { conn } => {
-                self.conns.remove(&conn);
-            }
-            other => {
-                tracing::error!(target: "rocketmq", action = ?other, "this driver does not know the action")
-            }
-        }
-    }
-
-    fn act_store(&mut self, action: StoreAction) {
-        let group = match &action {
-            StoreAction::Load { key, .. } | StoreAction::Save { key, .. } => self.groups.by_name(&key.group),
-            _ => None,
-        };
-        let storage = group.and_then(|group| group.storage.as_ref());
-        store::act(&self.runtime, &self.inbox, storage, action);
-    }
-
-    fn begin(&mut self, id: ConnId, conn: Conn<R::Socket>) {
-        self.conns.insert(id, conn);
-        self.touched.push(id);
-    }
-
-    fn act_app(&mut self, action: AppAction) {
-        match action {
-            AppAction::Consume {
-                id,
-                batch,
-                range,
-                attempt,
-            } => {
-                if let Some(group) = self.groups.by_key(id.group) {
-                    group.desk.consume(Run {
-                        id,
-                        batch,
-                        range,
-                        attempt,
-                    });
-                } else {
-                    // Never expected. Sent back, so that nothing is lost and nothing spins.
-                    tracing::error!(target: "rocketmq", ?id, "a run of an unknown group");
-                    self.inbox
-                        .report([Settled::all(id, range, Outcome::AGAIN.verdict())]);
-                }
-            }
-            AppAction::Withdraw { id } => {
-                if let Some(group) = self.groups.by_key(id.group) {
-                    group.desk.withdraw(id);
-                }
-            }
-            AppAction::Cancel { id, position } => {
-                if let Some(group) = self.groups.by_key(id.group) {
-                    group.desk.cancel(id, position);
-                }
-            }
-            AppAction::Abandon { id, position } => {
-                if let Some(group) = self.groups.by_key(id.group) {
-                    group.desk.abandon(id, position);
-                }
-            }
-            AppAction::Allocate(question) => {
-                let group = self.groups.by_key(question.id.group);
-                let strategy = group.and_then(|group| group.allocate.as_ref());
-                allocate::ask(&self.runtime, &self.inbox, strategy, question);
-            }
-            AppAction::GroupStarted { group, key } => self.groups.started(&group, key),
-            AppAction::GroupStopped { group, report } => self.forget(&group, &report),
-            AppAction::Refused(refusal) => self.refused(*refusal),
-            AppAction::Answer { id, result } => {
-                if let Some(reply) = self.calls.remove(&id) {
-                    let _gone = reply.send(*result);
-                }
-            }
-            AppAction::Notice(notice) => self.notice(&notice),
-            AppAction::Closed => self.closed = true,
-            other => {
-                tracing::error!(target: "rocketmq", action = ?other, "this driver does not know the action")
-            }
-        }
-    }
-
-    fn forget(&mut self, group: &ConsumerGroup, report: &ShutdownReport) {
-        let Some(mut stopped) = self.groups.remove(group) else {
-            return;
-        };
-        let waiting = std::mem::take(&mut stopped.awaiting_stop);
-        // First its name and its lanes are given free: who is told may start it again at once.
-        stopped.end();
-        for reply in waiting {
-            let _gone = reply.send(report.clone());
-        }
-    }
-
-    fn refused(&mut self, refusal: Refusal) {
-        let Refusal { group, wish, why } = refusal;
-        if let Some(asked) = self.changing.take() {
-            let _gone = asked.send(Err(why));
-            return;
-        }
-        tracing::warn!(target: "rocketmq", group = group.as_ref().map(tracing::field::display), wish, %why, "refused");
-        let Some(name) = group else { return };
-        let starting = self
-            .groups
-            .by_name(&name)
-            .is_some_and(|group| group.is_starting());
-        if starting && let Some(mut refused) = self.groups.remove(&name) {
-            refused.started(Err(StartError::Refused(why)));
-            refused.end();
-        } else if matches!(wish, "subscribe" | "unsubscribe")
-            && let Some(group) = self.groups.by_name(&name)
-        {
-            group.changes.refused(why);
-        }
-    }
-
-    fn notice(&mut self, notice: &Notice) {
-        notices::log(notice);
-        self.notices.publish(notice);
-        match &notice.group {
-            None => self.groups.iter().for_each(|group| group.notices.publish(notice)),
-            Some(name) => {
-                if let Some(group) = self.groups.by_name(name) {
-                    group.notices.publish(notice);
-                    follow(group, &notice.kind);
-                }
-            }
-        }
-    }
-}
-
-/// What a notice answers of what a group's users wait for.
-#[expect(clippy::wildcard_enum_match_arm, reason = "nobody waits for most of them")]
-fn follow(group: &mut Group, kind: &NoticeKind) {
-    match kind {
-        NoticeKind::Ready => group.set_ready(),
-        NoticeKind::SubscriptionChanged { topic, filter } => {
-            group.subscription_changed(topic, filter.as_ref())
-        }
-        NoticeKind::FilterRefused {
-            topic,
-            filter,
-            by,
-            code,
-            remark,
-        } => group.filter_refused(FilterRefusal {
-            topic: topic.clone(),
-            filter: filter.clone(),
-            by: by.clone(),
-            code: *code,
-            remark: remark.clone(),
-        }),
-        _ => {}
     }
 }
 

@@ -2,9 +2,10 @@ use std::net::Ipv4Addr;
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use rocketmq_consumer_core::action::{Action, AppAction, NetAction, Refusal};
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig};
-use rocketmq_consumer_core::event::{Call, NetEvent, Report, RunRange, Target, Verdict};
-use rocketmq_consumer_core::ids::{ConsumeId, GroupKey, PeerAddr};
+use rocketmq_consumer_core::event::{Call, NetCause, NetEvent, Report, RunRange, Target, Verdict};
+use rocketmq_consumer_core::ids::{ConsumeId, ConsumerGroup, GroupKey, PeerAddr};
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::step::Seed;
 use rocketmq_consumer_core::time::WallTime;
@@ -13,7 +14,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::desk::Desk;
-use crate::registry::Registration;
+use crate::error::StartError;
+use crate::registry::{Registration, Ticket};
+use crate::runs::Run;
 use crate::sync::lock;
 use crate::testing::{Script, TestRuntime, batch, eventually, frame};
 
