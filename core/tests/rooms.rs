@@ -52,6 +52,43 @@ fn no_two_files_import_each_other() {
     }
 }
 
+/// Rooms whose own rooms are on the map one by one.
+const MAPPED: [&[&str]; 4] = [
+    &[],
+    &["consumer"],
+    &["consumer", "group"],
+    &["consumer", "group", "queue"],
+];
+
+#[test]
+fn every_room_is_on_the_map() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = fs::read_to_string(root.join("../ARCHITECTURE.md")).expect("the map of the house");
+    let names: BTreeSet<&str> = map
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .flat_map(|named| named.split(|c: char| c != '_' && !c.is_alphanumeric()))
+        .collect();
+    let mut files = BTreeMap::new();
+    collect(&root.join("src"), &root.join("src"), &mut files);
+    let mut rooms = 0;
+    for module in files.keys() {
+        let Some((name, parents)) = module.split_last() else {
+            continue;
+        };
+        if MAPPED.iter().any(|mapped| parents == *mapped) {
+            rooms += 1;
+            assert!(
+                names.contains(name.as_str()),
+                "{} is not there",
+                module.join("::")
+            );
+        }
+    }
+    assert!(rooms > 60, "rooms are found: {rooms}");
+}
+
 #[test]
 fn paths_are_found_in_every_form() {
     let text =
