@@ -75,7 +75,7 @@ pub use client::ClientConfig;
 pub use filter::{EXPRESSION_LEN_MAX, FilterExpression, SUBSCRIPTIONS_MAX};
 pub use group::GroupConfig;
 pub use policies::{
-    ConsumeMode, DamagedStore, IllegalOffsetPolicy, MessageModel, SendBackFallback, StartAt,
+    ConsumeMode, DamagedStore, IllegalOffsetPolicy, MessageModel, OrderBy, SendBackFallback, StartAt,
     UndecodablePolicy,
 };
 

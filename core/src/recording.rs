@@ -400,7 +400,7 @@ mod tests {
         let group = GroupConfig::new("g".into());
         assert_eq!(
             (VERSION, encode(&client).len(), encode(&group).len()),
-            (3, 64, 97)
+            (3, 64, 98)
         );
     }
 }

@@ -11,7 +11,7 @@ use super::check::{
 };
 use super::filter::{FilterExpression, SUBSCRIPTIONS_MAX};
 use super::policies::{
-    ConsumeMode, DamagedStore, IllegalOffsetPolicy, MessageModel, SendBackFallback, StartAt,
+    ConsumeMode, DamagedStore, IllegalOffsetPolicy, MessageModel, OrderBy, SendBackFallback, StartAt,
     UndecodablePolicy,
 };
 use super::{ConfigError, MIB, millis, secs};
@@ -29,6 +29,8 @@ settings! {
     damaged_store / set_damaged_store: DamagedStore = DamagedStore::Refuse;
     /// Concurrently (default) or orderly.
     mode / set_mode: ConsumeMode = ConsumeMode::Concurrently;
+    /// What keeps its order in an orderly group: the queue (default), or each key in it.
+    order / set_order: OrderBy = OrderBy::Queue;
     /// Where to start when nothing is stored (`consumeFromWhere`). Default latest.
     start_at / set_start_at: StartAt = StartAt::Latest;
     /// Lets [`StartAt::Latest`] start at 0 on a young topic, as the Java client does. Default false.
@@ -221,6 +223,12 @@ impl GroupConfig {
                 "mode",
                 "orderly consumption locks queues against other members, and a group that broadcasts has every \
                  queue at every member; use a concurrency of 1",
+            ));
+        }
+        if self.order == OrderBy::Key && !self.is_orderly() {
+            return Err(ConfigError::new(
+                "order",
+                "keys are kept in order by orderly groups only; others handle all messages side by side",
             ));
         }
         self.strategy

@@ -101,6 +101,26 @@ pub enum ConsumeMode {
     Orderly,
 }
 
+/// Which messages of a queue keep their order, where they are consumed in order. The lock is the queue's either way, so
+/// members that differ in this can share a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum OrderBy {
+    /// All of them: one handler call of a queue at a time.
+    #[default]
+    Queue,
+    /// Messages of one key: one of them is with a handler at a time, and a successor comes when it is settled.
+    /// Different keys of a queue are handled side by side, and one that fails makes its own key wait and no other.
+    ///
+    /// The key is the sharding key of the producer (`__SHARDINGKEY`); without one the first of the business keys
+    /// (`KEYS`). Messages that have neither keep their order among themselves. A handler call is of one message,
+    /// whatever `handler_batch` says; nothing passes a record that cannot be read before it is settled.
+    ///
+    /// One offset is committed for a queue, the lowest that is not finished. So whoever has the queue next is given
+    /// again what was finished above it, each key in order; `queue_span_max` bounds how much that is.
+    Key,
+}
+
 /// What follows when the offsets that are stored with a member can be read neither where they are nor from their
 /// backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

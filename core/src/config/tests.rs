@@ -176,6 +176,15 @@ fn settings_of_a_group_have_ends() {
         }),
         Some("mode")
     );
+    for (mode, wrong) in [
+        (ConsumeMode::Concurrently, Some("order")),
+        (ConsumeMode::Orderly, None),
+    ] {
+        let by_key = group_key(|c| {
+            c.set_mode(mode).set_order(OrderBy::Key);
+        });
+        assert_eq!(by_key, wrong, "{mode:?}");
+    }
     assert_eq!(
         group_key(|c| {
             c.set_strategy(AllocateStrategy::ConsistentHash { virtual_nodes: 0 });

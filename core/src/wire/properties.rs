@@ -24,6 +24,8 @@ pub mod name {
     pub const TAGS: &str = "TAGS";
     /// Business keys, separated by spaces.
     pub const KEYS: &str = "KEYS";
+    /// What a producer chose the queue by, where all messages of one value are to be in order.
+    pub const SHARDING_KEY: &str = "__SHARDINGKEY";
     /// The message id the producer gave.
     pub const UNIQUE_KEY: &str = "UNIQ_KEY";
     /// The topic a redelivered message was sent to before it came to the retry topic.

@@ -40,7 +40,7 @@ impl Group {
             return;
         }
         let has_ready = if queue.order.is_some() {
-            queue.has_next_in_order() && !self.dispatch.has_runs(key)
+            queue.has_next_in_order() && (queue.is_by_key() || !self.dispatch.has_runs(key))
         } else {
             queue.tenure_mut().is_some_and(|tenure| tenure.window.has_ready())
         };

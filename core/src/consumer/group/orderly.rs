@@ -10,6 +10,8 @@
 //! A run is reported as a whole or in parts. What was behind a message that failed is delivered again behind it,
 //! whatever its own outcome says, unless it was settled before.
 //!
+//! Where only messages of one key keep their order, "the head" is that of the key, and a run is one message.
+//!
 //! On the way out nothing is suspended or buried: what is not finished is the next owner's.
 //= rocketmq: ConsumeMessageOrderlyService.processConsumeResult type=differs
 //  reason: an outcome for each message; only the one that failed is buried; nothing is settled before its copy is stored.
@@ -36,9 +38,9 @@ impl Group {
             return None;
         }
         let Some(locks) = &self.locks else {
-            return Some(InOrder::WITHOUT_LOCK);
+            return Some(InOrder::without_lock(self.config.order));
         };
-        Some(InOrder::leased(locks.lease(name)))
+        Some(InOrder::leased(self.config.order, locks.lease(name)))
     }
 
     pub(super) fn settle_in_order(
@@ -101,7 +103,7 @@ impl Group {
             tenure.window.ready_again(seq, true);
         }
         if stays && queue.is_owned() {
-            queue.suspend(cx, pause.clamp(*SUSPEND_TIME.start(), *SUSPEND_TIME.end()));
+            queue.suspend(cx, seq, pause.clamp(*SUSPEND_TIME.start(), *SUSPEND_TIME.end()));
         }
     }
 
@@ -132,7 +134,7 @@ impl Group {
     /// The rest after a failure is over.
     pub(super) fn on_suspend_timer(&mut self, cx: &mut Cx<'_>, key: QueueKey) {
         if let Some(queue) = self.queues.get_mut(key) {
-            queue.end_suspension();
+            queue.suspension_is_over(cx);
         }
         self.enlist(key);
         self.deliver(cx);

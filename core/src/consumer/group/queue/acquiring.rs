@@ -152,8 +152,13 @@ impl Queue {
             progress.doubt();
         }
         progress.inherit(self.moved.and_then(|moved| moved.carried));
+        let window = if self.is_by_key() {
+            Window::by_key(start)
+        } else {
+            Window::new(start)
+        };
         let tenure = Tenure {
-            window: Window::new(start),
+            window,
             pull: PullLoop::new(self.group, self.key, cx.now),
             progress,
             asked_master: false,

@@ -10,16 +10,19 @@
 //!    └─────────────┴── failed once too often: Failing until its copy is stored
 //! ```
 //!
-//! A queue that is given back waits for its handler, however long that takes, then for its commit; only then is it
+//! By [`OrderBy::Key`] that holds for each key by itself: one message of a key is out at a time, what fails makes its key
+//! rest and no other, and the window's lanes know who is next. The lock and all that hangs on it are the queue's.
+//!
+//! A queue that is given back waits for its handlers, however long that takes, then for its commit; only then is it
 //! unlocked:
 //!
 //! ```text
-//!   Owned ──► InOrder: handler ends ──► commits until that is safe ──► gone, and unlocked
+//!   Owned ──► InOrder: handlers end ──► commits until that is safe ──► gone, and unlocked
 //! ```
 
 use core::time::Duration;
 
-use crate::config::GroupConfig;
+use crate::config::{GroupConfig, OrderBy};
 use crate::consumer::cx::{Cx, QueueTimer};
 use crate::ids::{ConsumerGroup, QueueKey};
 use crate::status::HoldReason;
@@ -27,7 +30,6 @@ use crate::time::Instant;
 
 use super::acquiring::Acquire;
 use super::revoking::Revoke;
-use super::window::SlotState;
 use super::{Queue, Stage};
 
 /// Pause before a last commit that failed is sent again.
@@ -36,29 +38,32 @@ const LAST_COMMIT_RETRY: Duration = Duration::from_millis(500);
 /// What an ownership has that is consumed in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InOrder {
+    /// Which messages must not overtake each other.
+    pub(super) by: OrderBy,
     /// Until when the broker's lock is ours.
     lease: Option<Instant>,
     /// Whether other members may have had it.
     beside_others: bool,
     /// An earlier ownership whose handlers still run.
     follows: Option<QueueKey>,
+    /// The whole queue rests; keys rest in the window.
     suspended_until: Option<Instant>,
 }
 
 impl InOrder {
     /// Every member has every queue: there is nobody to lock out.
-    pub(crate) const WITHOUT_LOCK: Self = Self {
-        lease: Some(Instant::from_micros(u64::MAX)),
-        beside_others: false,
-        follows: None,
-        suspended_until: None,
-    };
+    pub(crate) const fn without_lock(by: OrderBy) -> Self {
+        Self::leased(by, Some(Instant::from_micros(u64::MAX)))
+    }
 
     /// The lock comes first; it may be ours already.
-    pub(crate) const fn leased(lease: Option<Instant>) -> Self {
+    pub(crate) const fn leased(by: OrderBy, lease: Option<Instant>) -> Self {
         Self {
+            by,
             lease,
-            ..Self::WITHOUT_LOCK
+            beside_others: false,
+            follows: None,
+            suspended_until: None,
         }
     }
 }
@@ -113,33 +118,61 @@ impl Queue {
 
     // ---- one run after another --------------------------------------------------------------------
 
-    /// Whether its next run may begin, provided that none is out and the lock is ours.
+    /// Whether keys are side by side: then runs are, of one message each.
+    pub(crate) fn is_by_key(&self) -> bool {
+        self.order.is_some_and(|order| order.by == OrderBy::Key)
+    }
+
+    /// Whether its next run may begin, provided that the lock is ours and, unless keys are side by side, none is out.
     pub(crate) fn has_next_in_order(&self) -> bool {
         let is_free = self
             .order
             .is_some_and(|order| order.follows.is_none() && order.suspended_until.is_none());
-        let front = self.tenure().and_then(|tenure| tenure.window.front());
-        is_free && front == Some(SlotState::Ready)
+        is_free
+            && self
+                .tenure()
+                .is_some_and(|tenure| tenure.window.has_next_in_order())
     }
 
-    /// The lowest unfinished message has failed: nothing is delivered for a while.
-    pub(crate) fn suspend(&mut self, cx: &mut Cx<'_>, pause: Duration) {
+    /// A message has failed and is ready again: nothing is delivered for a while, or nothing of its key.
+    pub(crate) fn suspend(&mut self, cx: &mut Cx<'_>, seq: u64, pause: Duration) {
         let timer = self.timer(QueueTimer::Suspend);
-        if let Some(order) = &mut self.order {
-            let until = cx.now + pause;
+        let until = cx.now + pause;
+        let is_by_key = self.is_by_key();
+        if is_by_key && let Some(tenure) = self.tenure_mut() {
+            tenure.window.rest(seq, until);
+            cx.timers.set_no_later(timer, until);
+        } else if let Some(order) = &mut self.order {
             order.suspended_until = Some(until);
             cx.timers.set(timer, until);
         }
     }
 
-    pub(crate) const fn end_suspension(&mut self) {
+    /// Some rest is over.
+    pub(crate) fn suspension_is_over(&mut self, cx: &mut Cx<'_>) {
+        let timer = self.timer(QueueTimer::Suspend);
         if let Some(order) = &mut self.order {
             order.suspended_until = None;
         }
+        if let Some(next) = self.tenure_mut().and_then(|tenure| tenure.window.wake(cx.now)) {
+            cx.timers.set(timer, next);
+        }
     }
 
+    /// Nothing rests any more.
+    fn end_suspension(&mut self) {
+        if let Some(order) = &mut self.order {
+            order.suspended_until = None;
+        }
+        if let Some(tenure) = self.tenure_mut() {
+            tenure.window.wake_all();
+        }
+    }
+
+    /// Until when the lowest unfinished message waits after a failure.
     pub(crate) fn suspended_until(&self) -> Option<Instant> {
-        self.order.and_then(|order| order.suspended_until)
+        let whole = self.order?.suspended_until;
+        whole.or_else(|| self.tenure()?.window.front_rests_until())
     }
 
     // ---- given back -------------------------------------------------------------------------------

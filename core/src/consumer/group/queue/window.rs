@@ -15,9 +15,11 @@
 //  reason: counts what was recorded at insertion (never re-reads a body), takes the highest offset and
 //  not the last, and measures the span over everything fetched and unfinished.
 
+mod lanes;
 mod reading;
 mod slot;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 
@@ -26,6 +28,7 @@ use crate::ids::QueueOffset;
 use crate::message::Batch;
 use crate::time::Instant;
 
+use lanes::{Lane, Lanes};
 pub(crate) use reading::Below;
 use slot::Slot;
 pub(crate) use slot::SlotState;
@@ -69,6 +72,8 @@ pub(crate) struct Window {
     fresh_seq: u64,
     /// Slots that are ready again after a delivery.
     again: BTreeSet<u64>,
+    /// Who may go where messages of one key keep their order; then `fresh_seq` and `again` decide nothing.
+    lanes: Option<Box<Lanes>>,
     /// Where the fetched range ends: the next offset to fetch.
     next_offset: QueueOffset,
     highest: QueueOffset,
@@ -85,11 +90,20 @@ impl Window {
             chunks: VecDeque::new(),
             fresh_seq: 0,
             again: BTreeSet::new(),
+            lanes: None,
             next_offset: start,
             highest: start,
             unfinished: 0,
             bytes: 0,
             buffer_bytes: 0,
+        }
+    }
+
+    /// A window that keeps the order of messages of one key, and hands them out one by one.
+    pub(crate) fn by_key(start: QueueOffset) -> Self {
+        Self {
+            lanes: Some(Box::default()),
+            ..Self::new(start)
         }
     }
 
@@ -107,6 +121,11 @@ impl Window {
             self.push(offset, bytes, SlotState::Ready);
         }
         let len = u32::try_from(self.end_seq() - first_seq).expect("a batch holds fewer than 2^32 messages");
+        if let Some(lanes) = &mut self.lanes {
+            for position in first_position..first_position + len {
+                lanes.put(batch.record(position).map(|record| Lane::of(&record)));
+            }
+        }
         if len > 0 {
             let batch = Some(Arc::clone(batch));
             self.chunks.push_back(Chunk {
@@ -125,6 +144,9 @@ impl Window {
     pub(crate) fn put_unreadable(&mut self, offset: QueueOffset, bytes: u32, state: SlotState) -> u64 {
         let first_seq = self.end_seq();
         self.push(offset, bytes, state);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.put(None);
+        }
         self.chunks.push_back(Chunk {
             first_seq,
             len: 1,
@@ -157,7 +179,7 @@ impl Window {
         self.next_offset = self.next_offset.max(next);
     }
 
-    /// Hands out at most `most` neighbouring messages of one batch.
+    /// Hands out at most `most` neighbouring messages of one batch; a single one where the order is that of keys.
     pub(crate) fn take_run(&mut self, most: u32, deadline: Instant) -> Option<Run> {
         let first_seq = self.next_ready()?;
         let index = self.index(first_seq)?;
@@ -168,6 +190,7 @@ impl Window {
         let in_chunk =
             u32::try_from(first_seq - chunk.first_seq).expect("a position in a batch is below its length");
         let start = chunk.first_position + in_chunk;
+        let most = if self.lanes.is_some() { 1 } else { most };
         let left = (chunk.len - in_chunk).min(most.max(1)) as usize;
         let mut taken = 0;
         for slot in self.slots.iter_mut().skip(index).take(left) {
@@ -179,6 +202,9 @@ impl Window {
         }
         for seq in first_seq..first_seq + u64::from(taken) {
             self.again.remove(&seq);
+            if let Some(lanes) = &mut self.lanes {
+                lanes.busy(seq);
+            }
         }
         self.fresh_seq = self.fresh_seq.max(first_seq + u64::from(taken));
         Some(Run {
@@ -198,6 +224,9 @@ impl Window {
     }
 
     fn next_ready(&mut self) -> Option<u64> {
+        if let Some(lanes) = &self.lanes {
+            return lanes.next();
+        }
         if let Some(seq) = self.again.first() {
             return Some(*seq);
         }
@@ -217,6 +246,9 @@ impl Window {
             && self.slots[index].state != SlotState::Done
         {
             self.slots[index].state = state;
+            if let Some(lanes) = &mut self.lanes {
+                lanes.busy(seq);
+            }
         }
     }
 
@@ -227,7 +259,12 @@ impl Window {
         {
             self.slots[index].state = SlotState::Ready;
             self.slots[index].attempt += u32::from(counted);
-            self.again.insert(seq);
+            match &mut self.lanes {
+                Some(lanes) => lanes.ready(seq),
+                None => {
+                    self.again.insert(seq);
+                }
+            }
         }
     }
 
@@ -244,6 +281,9 @@ impl Window {
         self.unfinished -= 1;
         self.bytes -= u64::from(slot.bytes);
         self.again.remove(&seq);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.finish(seq);
+        }
         let mut freed = Freed {
             settled: true,
             buffer_bytes: 0,
@@ -278,6 +318,51 @@ impl Window {
             self.chunks.pop_front();
         }
         self.fresh_seq = self.fresh_seq.max(self.first_seq);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.drop_below(self.first_seq);
+        }
+    }
+
+    // ---- in order ---------------------------------------------------------------------------------
+
+    /// Whether the order is that of keys.
+    pub(crate) const fn is_by_key(&self) -> bool {
+        self.lanes.is_some()
+    }
+
+    /// Whether a message may go without overtaking one that it must not. Where the order is that of the queue, nothing
+    /// else may be out.
+    pub(crate) fn has_next_in_order(&self) -> bool {
+        match &self.lanes {
+            Some(lanes) => lanes.next().is_some(),
+            None => self.front() == Some(SlotState::Ready),
+        }
+    }
+
+    /// A message is ready again; it and what follows it in its key are not handed out before then.
+    pub(crate) fn rest(&mut self, seq: u64, until: Instant) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.rest(seq, until);
+        }
+    }
+
+    /// Keys that have rested until now go on. Returns when the next one does.
+    pub(crate) fn wake(&mut self, now: Instant) -> Option<Instant> {
+        let lanes = self.lanes.as_mut()?;
+        lanes.wake(now);
+        lanes.next_wake()
+    }
+
+    /// All keys go on.
+    pub(crate) fn wake_all(&mut self) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.wake_all();
+        }
+    }
+
+    /// Until when the key of the lowest unfinished message rests.
+    pub(crate) fn front_rests_until(&self) -> Option<Instant> {
+        self.lanes.as_ref()?.rests_until(self.first_seq)
     }
 
     /// Messages with a handler are due by then.

@@ -103,9 +103,10 @@ impl Window {
         below
     }
 
-    /// Whether a message lies behind one that waits for a delivery.
+    /// Whether a message lies behind one that waits for a delivery and must not be overtaken.
     pub(crate) fn is_behind_ready(&self, seq: u64) -> bool {
-        seq > self.first_seq && self.front() == Some(SlotState::Ready)
+        // Of one key only the first unfinished message is ever handed out.
+        !self.is_by_key() && seq > self.first_seq && self.front() == Some(SlotState::Ready)
     }
 
     /// How often the lowest unfinished message was delivered again here.
