@@ -9,6 +9,7 @@ use rocketmq_consumer_core::notice::Notice;
 use rocketmq_consumer_core::status::{QueueStatus, Status};
 use rocketmq_consumer_core::time::{Instant, WallTime};
 use rocketmq_consumer_core::wire::code::RequestCode;
+use rocketmq_consumer_core::wire::properties::name;
 use rocketmq_consumer_core::wire::request::heartbeat::{
     ConsumeType, ConsumerData, HeartbeatRequest, MessageModel, SubscriptionData,
 };
@@ -102,9 +103,15 @@ impl World {
 
     /// Stores a message with a tag.
     pub fn produce_tagged(&mut self, topic: &str, broker: &str, id: i32, tag: &str) {
+        let tag = (!tag.is_empty()).then_some((name::TAGS, tag));
+        self.produce_with(topic, broker, id, tag.as_slice());
+    }
+
+    /// Stores a message with these properties.
+    pub fn produce_with(&mut self, topic: &str, broker: &str, id: i32, properties: &[(&str, &str)]) {
         let queue = queue(topic, broker, id);
         let body = format!("{queue}#{}", self.stored_messages(&queue));
-        self.peer.append(self.now, queue, body, tag);
+        self.peer.append(self.now, queue, body, properties);
     }
 
     /// What is arranged for whoever dials or asks `ns`, `ns2` or a broker.

@@ -5,7 +5,7 @@ use rocketmq_consumer_core::broker::event::{BrokerEvent, Control, NewMessage, Se
 use rocketmq_consumer_core::ids::{ConnId, MessageQueue, PeerAddr, QueueOffset, Topic};
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::frame::HeaderForm;
-use rocketmq_consumer_core::wire::properties::{PropertiesWriter, name};
+use rocketmq_consumer_core::wire::properties::PropertiesWriter;
 use rocketmq_consumer_core::wire::request::{Request, encode_request};
 
 use super::{Cluster, NAME_SERVERS};
@@ -44,15 +44,19 @@ impl Cluster {
     }
 
     /// Stores a message with, unless it is empty, a tag.
-    pub(in crate::world) fn append(&mut self, now: Instant, queue: MessageQueue, body: String, tag: &str) {
-        let mut properties = PropertiesWriter::new();
-        if !tag.is_empty() {
-            properties
-                .push(name::TAGS, tag)
-                .expect("a tag of a test is legal");
+    pub(in crate::world) fn append(
+        &mut self,
+        now: Instant,
+        queue: MessageQueue,
+        body: String,
+        properties: &[(&str, &str)],
+    ) {
+        let mut writer = PropertiesWriter::new();
+        for (name, value) in properties {
+            writer.push(name, value).expect("a property of a test is legal");
         }
         let message = NewMessage {
-            properties: properties.finish(),
+            properties: writer.finish(),
             ..NewMessage::new(body)
         };
         self.control(now, Control::Append { queue, message });
