@@ -9,7 +9,7 @@ use std::time::Duration;
 use rocketmq_consumer_core::allocate::AllocateStrategy;
 use rocketmq_consumer_core::config::{
     ClientConfig, ConfigError, ConsumeMode, DamagedStore, FilterExpression, GroupConfig, IllegalOffsetPolicy,
-    MessageModel, SendBackFallback, StartAt, UndecodablePolicy,
+    MessageModel, OrderBy, SendBackFallback, StartAt, UndecodablePolicy,
 };
 use rocketmq_consumer_core::ids::{ClientId, ConsumerGroup, Topic};
 use rocketmq_consumer_core::message::{Message, Outcome};
@@ -242,7 +242,15 @@ impl<R: Runtime> ConsumerBuilder<R> {
         self.group_config(|config| config.set_model(model))
     }
 
-    /// How long a queue that is consumed in order rests after
+    /// What keeps its order where messages are consumed in order: the queue (default), or by [`OrderBy::Key`] only
+    /// messages of one key, so that different keys of a queue are handled side by side and one that fails stops no
+    /// other. Then a handler is given one message at a time, whatever [`Self::batch_size`] says, and who has the queue
+    /// next is given more of it again. For [`Self::start_orderly`] and its sisters only: other starts are refused.
+    pub fn order(self, order: OrderBy) -> Self {
+        self.group_config(|config| config.set_order(order))
+    }
+
+    /// How long a queue that is consumed in order, or a key of it, rests after
     /// [`OrderlyOutcome::Suspend`](crate::OrderlyOutcome::Suspend). Default 1 s, 10 ms..=30 s.
     pub fn suspend_time(self, pause: Duration) -> Self {
         self.group_config(|config| config.set_suspend_time(pause))

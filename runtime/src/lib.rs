@@ -66,7 +66,7 @@ pub use rocketmq_consumer_core::action::{CallAnswer, CallError, Former, RefusalR
 pub use rocketmq_consumer_core::allocate::{AllocateStrategy, ListedQueue, Otherwise, RoomRule};
 pub use rocketmq_consumer_core::config::{
     ClientConfig, ConfigError, ConsumeMode, DamagedStore, FilterExpression, GroupConfig, IllegalOffsetPolicy,
-    MessageModel, SendBackFallback, StartAt, UndecodablePolicy,
+    MessageModel, OrderBy, SendBackFallback, StartAt, UndecodablePolicy,
 };
 pub use rocketmq_consumer_core::event::{FlowScope, Found, SeekTo, StoreError, Target};
 pub use rocketmq_consumer_core::ids::{

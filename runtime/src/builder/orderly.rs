@@ -16,7 +16,8 @@ use crate::stream::DeliveryStream;
 /// Each queue is locked at its broker for one member of the group, and at most one call of it runs at a time;
 /// queues run side by side. A message that fails is not sent back: its queue waits and delivers it again, before
 /// anything behind it. Members of the group that are not orderly would not respect the lock, so all of them must
-/// be. What a handler asks for more time, and how it is told to stop, is as in the other mode.
+/// be. With [`OrderBy::Key`](crate::OrderBy::Key), see [`Self::order`], all of that holds for each key of a queue by
+/// itself. What a handler asks for more time, and how it is told to stop, is as in the other mode.
 impl<R: Runtime> ConsumerBuilder<R> {
     /// Starts the consumer with a handler that is given the messages of a queue one after another.
     ///
@@ -133,7 +134,8 @@ impl<R: Runtime> ConsumerBuilder<R> {
             .await
     }
 
-    /// Starts the consumer without a handler: ask the stream for messages. At most one of each queue is out.
+    /// Starts the consumer without a handler: ask the stream for messages. At most one of each queue is out,
+    /// or of each of its keys, see [`Self::order`].
     ///
     /// ```
     /// # use rocketmq_consumer::{ConsumerBuilder, Runtime, StartError};

@@ -191,6 +191,8 @@ async fn settings_that_cannot_be_used_are_named() {
         "mode",
         "what is to come in order is not handled side by side"
     );
+    let by_key = builder(&client).order(crate::OrderBy::Key);
+    assert_eq!(start(by_key).await, "order", "keys neither");
     let own = Consumer::builder("g")
         .subscribe("t", "*")
         .name_server("127.0.0.1:1");
@@ -530,9 +532,14 @@ async fn a_group_that_is_refused_is_not_ready_until_something_else_is_wished() {
 
 /// What the machine was told of the next group that starts.
 async fn started(script: &Script) -> (crate::ConsumeMode, u32) {
+    let config = started_config(script).await;
+    (*config.mode(), *config.handler_batch())
+}
+
+async fn started_config(script: &Script) -> Arc<crate::GroupConfig> {
     loop {
         if let Event::App(AppEvent::StartGroup(config)) = script.event().await {
-            return (*config.mode(), *config.handler_batch());
+            return config;
         }
     }
 }
@@ -573,4 +580,10 @@ async fn handlers_that_keep_the_order_can_be_started() {
     assert_eq!(report(&script).await, unbegun);
     assert_eq!(report(&script).await, (first, ordered(Commit)));
     stream.shutdown(Duration::ZERO).await;
+
+    let keyed = builder(&client).order(crate::OrderBy::Key);
+    let consumer = keyed.start_orderly(|_| async { Suspend }).await.unwrap();
+    let config = started_config(&script).await;
+    assert_eq!(*config.order(), crate::OrderBy::Key);
+    consumer.shutdown(Duration::ZERO).await;
 }
