@@ -68,6 +68,8 @@ pub(crate) struct ConsumeSection {
     pub(crate) topic_bytes_max: Option<u64>,
     /// `--orderly`
     pub(crate) orderly: Option<bool>,
+    /// `--orderly-by-key`
+    pub(crate) orderly_by_key: Option<bool>,
     /// `--suspend-time`, in milliseconds
     pub(crate) suspend_time: Option<u64>,
     /// `--stalled-after`
@@ -185,6 +187,7 @@ mod tests {
             topic-count-max = 7
             topic-bytes-max = 8
             orderly = true
+            orderly-by-key = false
             suspend-time = 500
             stalled-after = 5
             illegal-offset = "hold"
@@ -211,6 +214,7 @@ mod tests {
                 topic_count_max: Some(7),
                 topic_bytes_max: Some(8),
                 orderly: Some(true),
+                orderly_by_key: Some(false),
                 suspend_time: Some(500),
                 stalled_after: Some(Duration::from_secs(5)),
                 illegal_offset: Some(IllegalOffsetPolicy::Hold),

@@ -57,7 +57,11 @@ pub(crate) struct ConsumeArgs {
     /// waited for: it comes again before anything behind it. All members of the group must do so
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) orderly: Option<bool>,
-    /// How long a queue rests before a message that failed comes again; with --orderly [default: 1000]
+    /// Keep only messages of one key in order, and handle different keys of a queue side by side: the sharding key, or
+    /// the first of KEYS. Implies --orderly, and calls of one message
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) orderly_by_key: Option<bool>,
+    /// How long a queue, or a key, rests before a message that failed comes again; with --orderly [default: 1000]
     #[arg(long, value_name = "MILLISECONDS")]
     pub(crate) suspend_time: Option<u64>,
     /// Tell of a queue that has messages and has finished none for so long [default: 60]

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rocketmq_consumer_core::config::{
-    ConfigError, ConsumeMode, FilterExpression, GroupConfig, check_group_name,
+    ConfigError, ConsumeMode, FilterExpression, GroupConfig, OrderBy, check_group_name,
 };
 use rocketmq_consumer_core::ids::{ClientId, PeerAddr, Topic};
 use rocketmq_consumer_core::rate::Rate;
@@ -124,9 +124,9 @@ impl Plan {
             .set_rate_limit(args.rate.or(file.rate).map(Rate::per_second))
             .set_topic_count_max(file.topic_count_max)
             .set_topic_bytes_max(file.topic_bytes_max);
-        let is_orderly = args.orderly.or(file.orderly).unwrap_or(false);
-        if is_orderly {
-            config.set_mode(ConsumeMode::Orderly);
+        let order = order(args, (file.orderly, file.orderly_by_key))?;
+        if let Some(order) = order {
+            config.set_mode(ConsumeMode::Orderly).set_order(order);
         } else if args.suspend_time.is_some() {
             return Err(Failure::usage(
                 "--suspend-time: only with --orderly does a queue wait",
@@ -199,6 +199,7 @@ pub(crate) fn refuse(error: ConfigError) -> Failure {
         "pull_batch" => "--pull-batch",
         "max_reconsume" => "--max-reconsume",
         "mode" => "--orderly",
+        "order" => "--orderly-by-key",
         "suspend_time" => "--suspend-time",
         "stalled_after" => "--stalled-after",
         "rate_limit" => "--rate",
@@ -211,6 +212,26 @@ pub(crate) fn refuse(error: ConfigError) -> Failure {
         other => other,
     };
     Failure::usage(format_args!("{flag}: {}", error.why))
+}
+
+/// What keeps its order, if anything does. A flag counts more than what the file says of both, and a key's order is one kind of order.
+fn order(
+    args: &ConsumeArgs,
+    (in_order, by_key): (Option<bool>, Option<bool>),
+) -> Result<Option<OrderBy>, Failure> {
+    let by_key = match (args.orderly_by_key, args.orderly) {
+        (Some(true), Some(false)) => {
+            return Err(Failure::usage("--orderly-by-key: not with --orderly=false"));
+        }
+        (Some(by_key), _) => by_key,
+        (None, Some(false)) => false,
+        (None, _) => by_key.unwrap_or(false),
+    };
+    if by_key {
+        return Ok(Some(OrderBy::Key));
+    }
+    let is_orderly = args.orderly.or(in_order).unwrap_or(false);
+    Ok(is_orderly.then_some(OrderBy::Queue))
 }
 
 #[cfg(test)]
@@ -363,19 +384,41 @@ mod tests {
         let path = std::env::temp_dir().join(format!("rocketcat-order-{}.toml", std::process::id()));
         std::fs::write(&path, "[consume]\norderly = true\nsuspend-time = 500\n").unwrap();
         let file = path.to_str().unwrap();
-        let table: [(&[&str], bool, u64); 6] = [
-            (&[], false, 1_000),
-            (&["--orderly"], true, 1_000),
-            (&["--orderly", "--suspend-time", "20"], true, 20),
-            (&["--config", file], true, 500),
-            (&["--config", file, "--suspend-time=30", "--orderly"], true, 30),
-            (&["--config", file, "--orderly=false"], false, 500),
+        let by_key = std::env::temp_dir().join(format!("rocketcat-keys-{}.toml", std::process::id()));
+        std::fs::write(&by_key, "[consume]\norderly-by-key = true\n").unwrap();
+        let keyed = by_key.to_str().unwrap();
+        let (queue, key) = (Some(OrderBy::Queue), Some(OrderBy::Key));
+        let table: [(&[&str], Option<OrderBy>, u64); 13] = [
+            (&[], None, 1_000),
+            (&["--orderly"], queue, 1_000),
+            (&["--orderly", "--suspend-time", "20"], queue, 20),
+            (&["--config", file], queue, 500),
+            (&["--config", file, "--suspend-time=30", "--orderly"], queue, 30),
+            (&["--config", file, "--orderly=false"], None, 500),
+            (&["--orderly-by-key"], key, 1_000),
+            (&["--orderly-by-key", "--suspend-time=20"], key, 20),
+            (&["--orderly-by-key=false"], None, 1_000),
+            (&["--config", file, "--orderly-by-key"], key, 500),
+            (&["--config", keyed], key, 1_000),
+            (
+                &["--config", keyed, "--orderly", "--orderly-by-key=false"],
+                queue,
+                1_000,
+            ),
+            (&["--config", keyed, "--orderly=false"], None, 1_000),
         ];
-        for (flags, orderly, pause) in table {
+        for (flags, order, pause) in table {
             let plan = plan(&[&["T", "-g", "G"], flags].concat()).unwrap();
-            let said = (plan.is_orderly(), *plan.group.suspend_time());
-            assert_eq!(said, (orderly, Duration::from_millis(pause)), "{flags:?}");
+            let said = plan.is_orderly().then(|| *plan.group.order());
+            assert_eq!(
+                (said, *plan.group.suspend_time()),
+                (order, Duration::from_millis(pause)),
+                "{flags:?}"
+            );
         }
+        let failure = plan(&["T", "-g", "G", "--orderly=false", "--orderly-by-key"]).unwrap_err();
+        assert!(failure.message.unwrap().starts_with("--orderly-by-key: "));
+        std::fs::remove_file(&by_key).unwrap();
         let failure = plan(&["T", "-g", "G", "--orderly", "--suspend-time", "9"]).unwrap_err();
         assert!(failure.message.unwrap().starts_with("--suspend-time: "));
         std::fs::remove_file(&path).unwrap();
