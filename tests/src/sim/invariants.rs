@@ -40,7 +40,7 @@ mod unlock_after_commit_and_handlers;
 
 #[cfg(test)]
 pub(in crate::sim) mod bench;
-mod leases;
+pub(in crate::sim) mod leases;
 pub(in crate::sim) mod obstacles;
 mod orderly;
 pub(in crate::sim) mod requests;

@@ -11,7 +11,7 @@
 //! | pulls | ask for the offset the last answer told |
 //! | delivers | what was fetched, each attempt once |
 //! | commits, or carries an offset with a pull | name the lowest unfinished offset, exactly |
-//! | leaves, all handlers having ended in time | have committed that offset |
+//! | leaves, all handlers having ended in time | have committed that offset, unless it has lost the queue's lock |
 //!
 //! Where an observer cannot know which of two things the machine saw first (an answer at its deadline, a report
 //! at the end of a grace) the model allows both; where an answer holds a record that cannot be read, it gives up
@@ -42,6 +42,7 @@ pub(in crate::sim) use book::{Book, Held};
 use book::State;
 
 use super::invariant::{Broken, Invariant, View};
+use super::invariants::leases::Leases;
 use super::invariants::obstacles::Obstacles;
 use super::invariants::requests::Requests;
 use super::invariants::tenures::Tenures;
@@ -108,6 +109,7 @@ pub(in crate::sim) struct RefConsumer {
     connected: bool,
     /// When a member last met what may keep it from committing.
     obstacles: Obstacles,
+    leases: Leases,
 }
 
 impl RefConsumer {
@@ -477,7 +479,9 @@ impl RefConsumer {
         let Some((asked, until)) = ours.and_then(|alive| alive.leaving) else {
             return Ok(());
         };
-        if self.broadcasting.contains(&life) || at >= until || self.obstacles.met(asked, life) {
+        let may_commit = !view.config(life).is_orderly() || !self.leases.is_lost(life, queue);
+        if !may_commit || self.broadcasting.contains(&life) || at >= until || self.obstacles.met(asked, life)
+        {
             return Ok(());
         }
         let mut tenures = self.tenures.of(life, queue).iter();
@@ -558,6 +562,7 @@ impl Invariant for RefConsumer {
         {
             self.settled(life, run, offset, verdict);
         }
+        self.leases.see(seen.at, life, &deed);
         if let Deed::Revoked { queue, epoch, .. } = deed {
             self.given_up(seen.at, life, (queue, epoch), view)?;
             let mut tenures = self.tenures.of(life, queue).iter();

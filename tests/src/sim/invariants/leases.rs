@@ -20,11 +20,11 @@ struct Lease {
 
 /// Which ownerships have lost their lock before it was given back: what they had finished may be uncommitted.
 #[derive(Debug, Default)]
-pub(super) struct Leases(BTreeMap<(Life, QueueNo), Lease>);
+pub(in crate::sim) struct Leases(BTreeMap<(Life, QueueNo), Lease>);
 
 impl Leases {
     /// Takes what was seen.
-    pub(super) fn see(&mut self, at: Instant, life: Life, deed: &Deed<'_>) {
+    pub(in crate::sim) fn see(&mut self, at: Instant, life: Life, deed: &Deed<'_>) {
         match *deed {
             Deed::Assigned { queue, .. } => self.lease(life, queue).is_lost = false,
             Deed::Locked {
@@ -54,7 +54,7 @@ impl Leases {
     }
 
     /// Whether an answer has said that the queue is not locked, or its ownership ended when the lock was too old.
-    pub(super) fn is_lost(&self, life: Life, queue: QueueNo) -> bool {
+    pub(in crate::sim) fn is_lost(&self, life: Life, queue: QueueNo) -> bool {
         self.0.get(&(life, queue)).is_some_and(|lease| lease.is_lost)
     }
 }

@@ -1,3 +1,5 @@
+use rocketmq_consumer_core::config::ConsumeMode;
+
 use super::super::invariants::bench::{Bench, Mover, QUEUE, retry};
 use super::*;
 
@@ -203,6 +205,21 @@ fn a_member_that_leaves_in_time_has_committed_what_is_finished() {
     };
     cut_before(14_000).legal();
     cut_before(16_000).breaks("leaves");
+}
+
+#[test]
+fn what_is_consumed_in_order_is_not_committed_without_its_lock() {
+    for (at, legal) in [(30_000, true), (29_999, false)] {
+        let mut bench = bench();
+        bench.world.config.set_mode(ConsumeMode::Orderly);
+        bench.at(0).locked(true, 0).done(1, 100).done(1, 101).done(1, 102);
+        bench.at(at).leave(10_000).revoke(1);
+        if legal {
+            bench.legal();
+        } else {
+            bench.breaks("leaves");
+        }
+    }
 }
 
 #[test]
