@@ -151,17 +151,9 @@ mod tests {
     use rocketmq_consumer_core::wire::request::heartbeat::MessageModel;
 
     use super::super::evidence::Address;
+    use super::super::finding::found;
     use super::*;
     use crate::admin::group_tests::{route, subscription};
-
-    fn found(check: fn(&Evidence, &mut Vec<Finding>), evidence: &Evidence) -> Vec<String> {
-        let mut findings = Vec::new();
-        check(evidence, &mut findings);
-        findings
-            .iter()
-            .map(|finding| format!("{}: {} {}", finding.check, finding.about, finding.finding))
-            .collect()
-    }
 
     #[test]
     fn name_servers_that_are_silent_or_disagree_are_told() {

@@ -76,6 +76,20 @@ pub(crate) fn some<T: fmt::Display>(names: impl IntoIterator<Item = T>) -> Strin
     }
 }
 
+/// What one check finds, without the advice.
+#[cfg(test)]
+pub(crate) fn found(
+    check: fn(&super::evidence::Evidence, &mut Vec<Finding>),
+    evidence: &super::evidence::Evidence,
+) -> Vec<String> {
+    let mut findings = Vec::new();
+    check(evidence, &mut findings);
+    findings
+        .iter()
+        .map(|finding| format!("{}: {} {}", finding.check, finding.about, finding.finding))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -229,6 +229,7 @@ fn host(address: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::found;
     use super::*;
     use crate::admin::group_tests::{member, queue, subscription};
     use crate::admin::{Group, Master};
@@ -260,15 +261,6 @@ mod tests {
                 subscription("%RETRY%G", "*", 1),
             ];
         })
-    }
-
-    fn found(check: fn(&Evidence, &mut Vec<Finding>), evidence: &Evidence) -> Vec<String> {
-        let mut findings = Vec::new();
-        check(evidence, &mut findings);
-        findings
-            .iter()
-            .map(|finding| format!("{}: {} {}", finding.check, finding.about, finding.finding))
-            .collect()
     }
 
     #[test]

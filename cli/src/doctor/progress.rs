@@ -111,6 +111,7 @@ mod tests {
     use rocketmq_consumer_core::ids::QueueOffset;
 
     use super::super::evidence::Progress;
+    use super::super::finding::found;
     use super::*;
     use crate::admin::group_tests::{member, queue};
 
@@ -141,15 +142,6 @@ mod tests {
                 .insert(format!("m{place}").as_str().into(), member("h:1", &[]));
         }
         evidence
-    }
-
-    fn found(check: fn(&Evidence, &mut Vec<Finding>), evidence: &Evidence) -> Vec<String> {
-        let mut findings = Vec::new();
-        check(evidence, &mut findings);
-        findings
-            .iter()
-            .map(|finding| format!("{}: {} {}", finding.check, finding.about, finding.finding))
-            .collect()
     }
 
     #[test]
