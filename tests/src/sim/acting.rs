@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocketmq_consumer_core::action::{AllocateQuestion, AppAction, NetAction, ShutdownReport};
+use rocketmq_consumer_core::action::{
+    AllocateQuestion, AppAction, NetAction, Refusal, RefusalReason, ShutdownReport,
+};
 use rocketmq_consumer_core::config::ConsumeMode;
 use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
 use rocketmq_consumer_core::ids::{AllocateId, ConnId, ConsumeId, ConsumerGroup, PeerAddr};
@@ -296,7 +298,8 @@ impl World {
             }
             AppAction::Cancel { id, position } => self.end(member, id, |run, now| run.cancel(now, position)),
             AppAction::Abandon { id, position } => {
-                self.end(member, id, |run, now| run.abandon(now, position))
+                self.show_abandoned(member, id, position);
+                self.end(member, id, |run, now| run.abandon(now, position));
             }
             AppAction::Allocate(question) => self.ask_share(member, life, &question),
             AppAction::Notice(notice) => self.tell(member, &notice),
@@ -310,9 +313,45 @@ impl World {
                     tenancy.key = Some(key);
                 }
             }
-            AppAction::Refused(refusal) => self.unknown(&refusal),
+            AppAction::Refused(refusal) => {
+                if !self.never_began(member, &refusal) {
+                    self.unknown(&refusal);
+                }
+            }
             other @ (AppAction::Answer { .. } | _) => self.unknown(&other),
         }
+    }
+
+    fn show_abandoned(&mut self, member: MemberId, run: ConsumeId, position: u32) {
+        let Some(process) = self.process(member) else {
+            return;
+        };
+        let life = process.by_key(run.group).life;
+        let Some(batch) = process.runs.get(&run).map(|run| Arc::clone(&run.batch)) else {
+            return;
+        };
+        if let Some(entry) = batch.entry(position) {
+            let (queue, offset) = (self.names.of_queue(batch.queue()), entry.queue_offset());
+            self.deed(life, Deed::Abandoned { queue, offset, run });
+        }
+    }
+
+    /// A group that keeps its offsets itself is asked to leave before it has read them: it never began.
+    fn never_began(&mut self, member: MemberId, refusal: &Refusal) -> bool {
+        let Some(name) = refusal
+            .group
+            .clone()
+            .filter(|_| refusal.why == RefusalReason::ShuttingDown)
+        else {
+            return false;
+        };
+        let group = self.names.group(name.as_str());
+        let tenancy = self.process(member).and_then(|process| process.by_group(group));
+        let is_it = tenancy.is_some_and(|tenancy| tenancy.leaving && tenancy.key.is_none());
+        if is_it {
+            self.left(member, &name, &ShutdownReport::default());
+        }
+        is_it
     }
 
     fn ask_share(&mut self, member: MemberId, life: Life, question: &AllocateQuestion) {

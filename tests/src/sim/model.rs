@@ -581,6 +581,12 @@ impl Invariant for RefConsumer {
         self.obstacles.see(seen.at, life, &deed);
         match deed {
             Deed::Wished(AppEvent::Seek { queue, to, .. }) => self.sought(life, queue, *to, view),
+            // Where failures are dropped, this one is.
+            Deed::Abandoned { run, offset, .. } if self.broadcasting.contains(&life) => {
+                if let Some(tenure) = self.tenures.of_run(life, run) {
+                    tenure.data.finish(offset);
+                }
+            }
             Deed::Connected { .. } => self.connected = true,
             Deed::StepEnd { .. } => {
                 self.connected = false;

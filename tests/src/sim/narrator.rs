@@ -161,6 +161,7 @@ impl<W: Write> Invariant for Narrator<W> {
                 | Deed::DialFailed { .. }
                 | Deed::Requested { .. }
                 | Deed::Withdrawn { .. }
+                | Deed::Abandoned { .. }
                 | Deed::StoreAsked
                 | Deed::StoreAnswered
                 | Deed::StepEnd { .. } => self.say(at, format_args!("{life:?} {deed:?}")),

@@ -252,6 +252,15 @@ pub enum Deed<'a> {
         /// The run.
         run: ConsumeId,
     },
+    /// The machine gives a handler up that went on after its deadline; whatever it says counts for nothing.
+    Abandoned {
+        /// The message's queue.
+        queue: QueueNo,
+        /// Its offset.
+        offset: QueueOffset,
+        /// The run.
+        run: ConsumeId,
+    },
     /// A handler has ended, or a withdrawal is confirmed; the machine is told in this step.
     Settled {
         /// Of which group.

@@ -7,6 +7,7 @@ use rocketmq_consumer_core::status::QueueState;
 
 use super::engine::World;
 use super::invariant::View as _;
+use super::process::Tenancy;
 use super::seen::{Deed, Kind, MemberId};
 
 /// What an application may want of its group, without the group's name.
@@ -26,14 +27,15 @@ pub enum Wanted {
 }
 
 impl World {
-    /// The application of a member wants something, if it runs and does not leave; Java's has no ear for it.
+    /// The application of a member wants something, if its group has begun and does not leave; Java's has no ear for it.
     pub(crate) fn want(&mut self, member: MemberId, wanted: &Wanted) {
         let place = &self.places[member.0 as usize];
         let (host, group) = (place.host.unwrap_or(member), place.group.group().clone());
         let process = self.places[host.0 as usize].process.as_ref();
         let tenancy = process.and_then(|process| process.by_member(member));
         let is_ours = place.kind == Kind::Ours && process.is_some_and(|process| !process.leaving);
-        let Some(tenancy) = tenancy.filter(|tenancy| is_ours && !tenancy.leaving) else {
+        let has_begun = |tenancy: &Tenancy| tenancy.key.is_some() && !tenancy.leaving;
+        let Some(tenancy) = tenancy.filter(|tenancy| is_ours && has_begun(tenancy)) else {
             return;
         };
         let Some(event) = self.event(member, group, wanted) else {

@@ -42,7 +42,8 @@ impl Leases {
             }
             Deed::Revoked { queue, .. } => {
                 let lease = self.lease(life, queue);
-                lease.is_lost |= lease.asked_at.is_none_or(|asked| at >= asked + LASTS);
+                // A request may have waited for its link, and a lock counts from when it was wanted.
+                lease.is_lost |= lease.asked_at.is_none_or(|asked| at + PROMPT >= asked + LASTS);
             }
             Deed::Killed | Deed::Closed => self.0.retain(|(of, _), _| *of != life),
             _ => {}

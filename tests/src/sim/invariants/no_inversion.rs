@@ -53,6 +53,8 @@ pub(super) struct NoInversion {
     given: BTreeMap<(MemberId, QueueNo), QueueOffset>,
     /// Below this everything was finished before the lock was given back.
     frontiers: BTreeMap<(GroupNo, QueueNo), QueueOffset>,
+    /// Queues that were reset and that nobody has taken up since.
+    resets: BTreeSet<(GroupNo, QueueNo)>,
     /// Until then two may believe in one lock.
     doubtful_until: Instant,
 }
@@ -143,6 +145,7 @@ impl NoInversion {
                 queue,
                 member: Some(member),
             } => {
+                let is_odd = is_odd || self.resets.contains(&(group, queue));
                 if let Some(done) = self.given.remove(&(member, queue)).filter(|_| !is_odd) {
                     let frontier = self.frontiers.entry((group, queue)).or_insert(done);
                     *frontier = done.max(*frontier);
@@ -155,6 +158,7 @@ impl NoInversion {
             }
             BrokerDeed::Reset { group, queue, .. } => {
                 self.frontiers.remove(&(group, queue));
+                self.resets.insert((group, queue));
                 self.given.retain(|(_, of), _| *of != queue);
             }
             BrokerDeed::SentBack { queue, offset, .. } => {
@@ -173,7 +177,8 @@ impl NoInversion {
             Deed::Begun { member, .. } => {
                 self.members.insert(life, member);
             }
-            Deed::Assigned { queue, .. } => {
+            Deed::Assigned { group, queue, .. } => {
+                self.resets.remove(&(group, queue));
                 let hand = self.hands.entry((life, queue)).or_default();
                 hand.open.clear();
                 hand.done = None;
@@ -366,6 +371,7 @@ mod tests {
         let (group, queue, offset) = (GroupNo(0), QUEUE, QueueOffset(100));
         let reset = BrokerDeed::Reset { group, queue, offset };
         again(handed_over().unlocked().broker(reset));
+        again(handed_over().broker(reset).unlocking().unlocked());
         let late = BrokerDeed::Committed { group, queue, offset };
         let mut java = handed_over();
         java.world.allowances.java_members = true;

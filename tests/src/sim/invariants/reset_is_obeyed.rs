@@ -5,11 +5,12 @@
 //! reset counts for nothing.
 //!
 //! Legal all the same: commits below; and everything after the queue was given back and taken again. A broker tells a
-//! reset once, and it is lost when the pull that hears of it is one of an ownership that has ended.
+//! reset once, and it is lost when the pull that hears of it is one of an ownership that has ended, or was given up.
 
 use std::collections::BTreeMap;
 
 use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
+use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::request::pull::PullStatus;
 
 use super::requests::Requests;
@@ -36,6 +37,8 @@ struct Pull {
     epoch: Option<Epoch>,
     /// Counts all pulls.
     number: u64,
+    /// When the member gives it up.
+    until: Instant,
 }
 
 /// A queue since it was reset.
@@ -50,15 +53,20 @@ struct Reset {
 }
 
 impl ResetIsObeyed {
-    fn answered(&mut self, life: Life, pull: Pull, answer: &Answer<'_>) {
+    fn answered(&mut self, at: Instant, life: Life, pull: Pull, answer: &Answer<'_>) {
         let Answer::Pulled {
             status, next, reset, ..
         } = *answer
         else {
             return;
         };
-        let Pull { queue, epoch, number } = pull;
-        let is_current = self.owned.get(&(life, queue)).copied() == epoch;
+        let Pull {
+            queue,
+            epoch,
+            number,
+            until,
+        } = pull;
+        let is_current = at < until && self.owned.get(&(life, queue)).copied() == epoch;
         if status == PullStatus::OffsetMoved && reset && is_current {
             let reset = Reset {
                 ceiling: next,
@@ -119,6 +127,7 @@ impl Invariant for ResetIsObeyed {
                         queue,
                         epoch: self.owned.get(&(life, queue)).copied(),
                         number: self.asked,
+                        until: seen.at + *view.config(life).pull_deadline(),
                     };
                     self.pulls.asked(life, conn, opaque, pull);
                 }
@@ -127,7 +136,7 @@ impl Invariant for ResetIsObeyed {
             },
             Deed::Answered { conn, opaque, answer } => {
                 if let Some(pull) = self.pulls.answered(life, conn, opaque) {
-                    self.answered(life, pull, &answer);
+                    self.answered(seen.at, life, pull, &answer);
                 }
             }
             Deed::Assigned { queue, epoch, .. } => {
@@ -230,6 +239,9 @@ mod tests {
             .revoke(1)
             .assign(2, 900);
         stale.moved(300, (0, 1_000), Mover::Reset).commit(901).legal();
+        let mut late = reset();
+        late.at(0).ours().assign(1, 900).pull(900, None).at(23_000);
+        late.moved(300, (0, 1_000), Mover::Reset).commit(901).legal();
         let mut old = self::bench();
         old.revoke(1).assign(2, 300).commit(906).breaks("come to 300");
     }

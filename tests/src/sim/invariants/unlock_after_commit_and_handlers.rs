@@ -205,7 +205,7 @@ mod tests {
         let mut late = bench();
         late.ordered(1, 100, Commit).at(121_000).locked(true, 120_000);
         late.at(130_000).revoke(1).unlocking().legal();
-        for (at, legal) in [(130_000, true), (129_999, false)] {
+        for (at, legal) in [(129_000, true), (128_999, false)] {
             let mut bench = bench();
             bench.ordered(1, 100, Commit).at(at).revoke(1).unlocking();
             if legal {

@@ -209,7 +209,7 @@ fn a_member_that_leaves_in_time_has_committed_what_is_finished() {
 
 #[test]
 fn what_is_consumed_in_order_is_not_committed_without_its_lock() {
-    for (at, legal) in [(30_000, true), (29_999, false)] {
+    for (at, legal) in [(29_000, true), (28_999, false)] {
         let mut bench = bench();
         bench.world.config.set_mode(ConsumeMode::Orderly);
         bench.at(0).locked(true, 0).done(1, 100).done(1, 101).done(1, 102);
