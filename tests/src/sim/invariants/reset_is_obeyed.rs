@@ -139,10 +139,19 @@ impl Invariant for ResetIsObeyed {
                     self.answered(seen.at, life, pull, &answer);
                 }
             }
-            Deed::Assigned { queue, epoch, .. } => {
-                self.owned.insert((life, queue), epoch);
-                if let Some(reset) = self.resets.get_mut(&(life, queue)) {
-                    reset.epoch.get_or_insert(epoch);
+            Deed::Assigned {
+                queue, epoch, from, ..
+            } => {
+                let key = (life, queue);
+                self.owned.insert(key, epoch);
+                let is_elsewhere = |reset: &mut Reset| reset.epoch.is_none() && reset.ceiling != from;
+                if let Some(reset) = self.resets.get_mut(&key) {
+                    // It was lost with its share before it was taken up, and others have gone on since.
+                    if is_elsewhere(reset) {
+                        self.resets.remove(&key);
+                    } else {
+                        reset.epoch.get_or_insert(epoch);
+                    }
                 }
             }
             // It may have become another member's meanwhile, who went on from the new place.
@@ -242,6 +251,8 @@ mod tests {
         let mut late = reset();
         late.at(0).ours().assign(1, 900).pull(900, None).at(23_000);
         late.moved(300, (0, 1_000), Mover::Reset).commit(901).legal();
+        let mut lost = self::bench();
+        lost.revoke(1).assign(2, 1_000).commit(1_000).legal();
         let mut old = self::bench();
         old.revoke(1).assign(2, 300).commit(906).breaks("come to 300");
     }
