@@ -314,7 +314,7 @@ impl World {
                 }
             }
             AppAction::Refused(refusal) => {
-                if !self.never_began(member, &refusal) {
+                if !self.never_began(member, &refusal) && !self.has_not_begun(member, &refusal) {
                     self.unknown(&refusal);
                 }
             }
@@ -352,6 +352,14 @@ impl World {
             self.left(member, &name, &ShutdownReport::default());
         }
         is_it
+    }
+
+    /// What is wished of a group that has not read its offsets yet is refused: an application has no hold of it before.
+    fn has_not_begun(&mut self, member: MemberId, refusal: &Refusal) -> bool {
+        let Some(name) = &refusal.group else { return false };
+        let group = self.names.group(name.as_str());
+        let tenancy = self.process(member).and_then(|process| process.by_group(group));
+        refusal.why == RefusalReason::UnknownGroup && tenancy.is_some_and(|tenancy| tenancy.key.is_none())
     }
 
     fn ask_share(&mut self, member: MemberId, life: Life, question: &AllocateQuestion) {

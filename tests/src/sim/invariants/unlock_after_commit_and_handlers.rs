@@ -7,7 +7,7 @@
 //! Legal all the same: to give a lock back without a commit that a broker keeps from us, which did not answer, refused,
 //! or is not there; and one that was lost already.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rocketmq_consumer_core::ids::{ConsumeId, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
@@ -24,6 +24,8 @@ use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What, is_success}
 struct Hold {
     /// Runs that handlers have, and how many messages of each are not settled.
     out: BTreeMap<ConsumeId, u32>,
+    /// Those of earlier ownerships: what becomes of their messages is nothing of this one.
+    former: BTreeSet<ConsumeId>,
     /// Everything below was finished in the ownership that lasts.
     finished: Option<QueueOffset>,
     /// What a broker has acknowledged.
@@ -106,6 +108,7 @@ impl Invariant for UnlockAfterCommitAndHandlers {
             Deed::Assigned { queue, .. } => {
                 let hold = self.hold(life, queue);
                 (hold.finished, hold.acknowledged) = (None, None);
+                hold.former = hold.out.keys().copied().collect();
             }
             Deed::Delivered {
                 queue, run, range, ..
@@ -120,7 +123,7 @@ impl Invariant for UnlockAfterCommitAndHandlers {
                 ..
             } => {
                 let hold = self.hold(life, queue);
-                if is_success(verdict) {
+                if is_success(verdict) && !hold.former.contains(&run) {
                     hold.finished = hold.finished.max(Some(QueueOffset(offset.0 + 1)));
                 }
                 if let Some(left) = hold.out.get_mut(&run) {
