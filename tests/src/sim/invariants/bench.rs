@@ -64,7 +64,7 @@ pub(in crate::sim) const fn retry() -> Verdict {
     Verdict::Handled(Outcome::Retry)
 }
 
-const fn run_id(run: u64) -> ConsumeId {
+pub(in crate::sim) const fn run_id(run: u64) -> ConsumeId {
     ConsumeId {
         group: GroupKey {
             slot: 0,

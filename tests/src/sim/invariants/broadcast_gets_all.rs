@@ -168,6 +168,9 @@ impl BroadcastGetsAll {
                 self.kept(life, queue, offset);
             }
             Deed::Kept { queue, offset } => self.kept(life, queue, offset),
+            Deed::Abandoned { queue, offset, .. } => {
+                self.settled(life, queue, offset, view.origin(queue, offset));
+            }
             Deed::Revoked { queue, .. } => {
                 if let Some(reading) = self.reading(life, queue) {
                     reading.give_up();
@@ -295,7 +298,7 @@ impl Invariant for BroadcastGetsAll {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{Bench, Mover, QUEUE, retry};
+    use super::super::bench::{Bench, Mover, QUEUE, retry, run_id};
     use super::*;
 
     /// Two messages are there, and the member has none of them.
@@ -402,6 +405,15 @@ mod tests {
         bench
             .deed(Deed::Keeping { queue, offset })
             .breaks("a handler has 0");
+    }
+
+    #[test]
+    fn what_is_given_up_is_done() {
+        let mut bench = bench();
+        bench.assign(1, 0).deliver(1, 0..2).done(1, 1);
+        let (queue, offset, run) = (QUEUE, QueueOffset(0), run_id(1));
+        bench.deed(Deed::Abandoned { queue, offset, run });
+        kept(&mut bench, 2).rest().legal();
     }
 
     #[test]
