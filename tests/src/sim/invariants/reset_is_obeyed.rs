@@ -5,7 +5,8 @@
 //! reset counts for nothing.
 //!
 //! Legal all the same: commits below; and everything after the queue was given back and taken again. A broker tells a
-//! reset once, and it is lost when the pull that hears of it is one of an ownership that has ended, or was given up.
+//! reset once, and it is lost when the pull that hears of it is one that was given up, or of an ownership that has
+//! ended, or of a member that leaves: that one commits what its handlers have done.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +67,8 @@ impl ResetIsObeyed {
             number,
             until,
         } = pull;
-        let is_current = at < until && self.owned.get(&(life, queue)).copied() == epoch;
+        let owned = self.owned.get(&(life, queue)).copied();
+        let is_current = at < until && owned.is_some() && owned == epoch;
         if status == PullStatus::OffsetMoved && reset && is_current {
             let reset = Reset {
                 ceiling: next,
@@ -110,7 +112,11 @@ impl Invariant for ResetIsObeyed {
             self.pulls.see(life, &deed, |_| {});
         } else if !matches!(
             deed,
-            Deed::Assigned { .. } | Deed::Revoked { .. } | Deed::Killed | Deed::Closed
+            Deed::Assigned { .. }
+                | Deed::Revoked { .. }
+                | Deed::AskedToLeave { .. }
+                | Deed::Killed
+                | Deed::Closed
         ) {
             return Ok(());
         }
@@ -168,7 +174,7 @@ impl Invariant for ResetIsObeyed {
                     self.resets.remove(&key);
                 }
             }
-            Deed::Killed | Deed::Closed => {
+            Deed::AskedToLeave { .. } | Deed::Killed | Deed::Closed => {
                 self.owned.retain(|(of, _), _| *of != life);
                 self.resets.retain(|(of, _), _| *of != life);
             }
@@ -251,6 +257,9 @@ mod tests {
         let mut late = reset();
         late.at(0).ours().assign(1, 900).pull(900, None).at(23_000);
         late.moved(300, (0, 1_000), Mover::Reset).commit(901).legal();
+        let mut leaves = reset();
+        leaves.ours().assign(1, 900).pull(900, None).leave(5_000);
+        leaves.moved(300, (0, 1_000), Mover::Reset).commit(901).legal();
         let mut lost = self::bench();
         lost.revoke(1).assign(2, 1_000).commit(1_000).legal();
         let mut old = self::bench();
