@@ -41,6 +41,14 @@ impl<K: Ord + Clone> Timers<K> {
         }
     }
 
+    /// Arms `key` for a time, or not at all.
+    pub(crate) fn arm(&mut self, key: impl Into<K>, at: Option<Instant>) {
+        match at {
+            Some(at) => self.set(key, at),
+            None => self.cancel(key),
+        }
+    }
+
     pub(crate) fn cancel(&mut self, key: impl Into<K>) {
         let key = key.into();
         if let Some(at) = self.by_key.remove(&key) {

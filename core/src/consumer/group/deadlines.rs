@@ -167,18 +167,13 @@ impl Group {
     }
 
     fn arm_strays_timer(&self, cx: &mut Cx<'_>) {
-        match self.strays.next_at() {
-            Some(at) => cx.timers.set(self.timer(GroupTimer::Strays), at),
-            None => cx.timers.cancel(self.timer(GroupTimer::Strays)),
-        }
+        cx.timers
+            .arm(self.timer(GroupTimer::Strays), self.strays.next_at());
     }
 
     fn arm_delivery_timer(&self, cx: &mut Cx<'_>, key: QueueKey) {
         let Some(queue) = self.queues.get(key) else { return };
-        let timer = queue.timer(QueueTimer::Delivery);
-        match queue.tenure().and_then(|tenure| tenure.window.next_due()) {
-            Some(at) => cx.timers.set(timer, at),
-            None => cx.timers.cancel(timer),
-        }
+        let next = queue.tenure().and_then(|tenure| tenure.window.next_due());
+        cx.timers.arm(queue.timer(QueueTimer::Delivery), next);
     }
 }

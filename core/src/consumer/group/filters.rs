@@ -337,11 +337,8 @@ impl Group {
     }
 
     fn arm_filters_timer(&self, cx: &mut Cx<'_>) {
-        let timer = self.timer(GroupTimer::Filters);
-        match self.filters.next() {
-            Some(at) => cx.timers.set(timer, at),
-            None => cx.timers.cancel(timer),
-        }
+        cx.timers
+            .arm(self.timer(GroupTimer::Filters), self.filters.next());
     }
 
     /// The version of what is about to be told of a topic: above all that brokers have heard of it.

@@ -104,11 +104,8 @@ impl Group {
     }
 
     fn arm_locks_timer(&self, cx: &mut Cx<'_>) {
-        let timer = self.timer(GroupTimer::Locks);
-        match self.locks.as_ref().and_then(Locks::next_at) {
-            Some(at) => cx.timers.set(timer, at),
-            None => cx.timers.cancel(timer),
-        }
+        let next = self.locks.as_ref().and_then(Locks::next_at);
+        cx.timers.arm(self.timer(GroupTimer::Locks), next);
     }
 
     pub(super) fn on_locks_timer(&mut self, cx: &mut Cx<'_>, peers: Peers<'_>) {

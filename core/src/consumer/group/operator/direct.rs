@@ -321,10 +321,8 @@ impl Group {
     }
 
     fn arm_directs_timer(&self, cx: &mut Cx<'_>) {
-        match self.directs.next_due() {
-            Some(at) => cx.timers.set(self.timer(GroupTimer::Directs), at),
-            None => cx.timers.cancel(self.timer(GroupTimer::Directs)),
-        }
+        cx.timers
+            .arm(self.timer(GroupTimer::Directs), self.directs.next_due());
     }
 }
 
