@@ -108,8 +108,6 @@ pub(crate) struct Group {
     dissent: Dissent,
     /// The broker's locks on its queues, where they are consumed in order by one member at a time.
     locks: Option<Locks>,
-    /// Ownerships that deliver nothing before the handlers of an earlier one have ended, by the earlier one.
-    followers: BTreeMap<QueueKey, QueueKey>,
     /// Ownerships that have ended and whose handlers run, by queue: whoever gets it next is behind them.
     running_on: BTreeMap<MessageQueue, QueueKey>,
     /// Whether it was told that outcomes are of the wrong kind.
@@ -182,7 +180,6 @@ impl Group {
             strays: Strays::default(),
             dissent: Dissent::default(),
             locks: needs_locks(&config).then(Locks::default),
-            followers: BTreeMap::new(),
             running_on: BTreeMap::new(),
             told_other_kind: false,
             stalls: Stalls::default(),

@@ -16,6 +16,7 @@
 //= rocketmq: ConsumeMessageOrderlyService.processConsumeResult type=differs
 //  reason: an outcome for each message; only the one that failed is buried; nothing is settled before its copy is stored.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::SUSPEND_TIME;
@@ -181,7 +182,6 @@ impl Group {
     fn follow(&mut self, key: QueueKey, before: QueueKey) {
         if let Some(queue) = self.queues.get_mut(key) {
             queue.follow(Some(before));
-            self.followers.insert(before, key);
         }
     }
 
@@ -191,15 +191,21 @@ impl Group {
             return;
         }
         self.running_on.retain(|_, before| *before != key);
-        let Some(successor) = self.followers.remove(&key) else {
+        let follows = |(_, queue): &(QueueKey, &Queue)| queue.follows() == Some(key);
+        let successors: Vec<QueueKey> = self.queues.iter().filter(follows).map(|(key, _)| key).collect();
+        if successors.is_empty() {
             return;
-        };
-        if let Some(queue) = self.queues.get_mut(successor) {
-            queue.follow(None);
         }
-        self.enlist(successor);
+        for successor in &successors {
+            if let Some(queue) = self.queues.get_mut(*successor) {
+                queue.follow(None);
+            }
+            self.enlist(*successor);
+        }
         self.deliver(cx);
-        self.end_grace_if_idle(cx, successor);
+        for successor in successors {
+            self.end_grace_if_idle(cx, successor);
+        }
         self.check_drained(cx);
     }
 }
