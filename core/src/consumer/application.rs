@@ -11,7 +11,7 @@ use super::group::{Group, Kept};
 use super::peers::Peers;
 use super::{ConsumerState, Life, calls};
 use crate::action::{AppAction, CallError, Refusal, RefusalReason};
-use crate::config::{CONCURRENCY, ConfigError, FilterExpression, GroupConfig, MessageModel};
+use crate::config::{CONCURRENCY, ConfigError, GroupConfig, MessageModel};
 use crate::event::{AppEvent, Call, Target};
 use crate::ids::{ConsumerGroup, PeerAddr, Topic};
 
@@ -65,40 +65,48 @@ impl ConsumerState {
                 }
             }
             AppEvent::Concurrency { group, permits } => {
-                let mut cx = self.ground.cx();
-                match self.by_name.get(&group).and_then(|key| self.groups.get_mut(*key)) {
-                    Some(_) if !CONCURRENCY.contains(&permits) => {
+                self.change(group, "concurrency", |group, cx, _| {
+                    if !CONCURRENCY.contains(&permits) {
                         let why = "use 1 to 1000".to_string();
-                        self.refuse(
-                            Some(group),
-                            "concurrency",
-                            RefusalReason::BadConfig("concurrency", why),
-                        );
+                        return Err(RefusalReason::BadConfig("concurrency", why));
                     }
-                    Some(group) => group.set_permits(&mut cx, permits),
-                    None => self.refuse(Some(group), "concurrency", RefusalReason::UnknownGroup),
-                }
+                    group.set_permits(cx, permits);
+                    Ok(())
+                });
             }
             AppEvent::NameServers(servers) => self.replace_name_servers(&servers),
             AppEvent::Clock(wall) => self.ground.clock = (self.ground.now, wall),
             AppEvent::Call(call) => self.call(*call),
-            AppEvent::Subscribe { group, topic, filter } => self.subscribe(group, topic, &filter),
-            AppEvent::Unsubscribe { group, topic } => self.unsubscribe(group, &topic),
+            AppEvent::Subscribe { group, topic, filter } => {
+                let is_taken = self.change(group, "subscribe", |group, cx, peers| {
+                    group.change_subscription(cx, peers, &topic, &filter)
+                });
+                if is_taken {
+                    self.watch(&topic);
+                }
+            }
+            AppEvent::Unsubscribe { group, topic } => {
+                self.change(group, "unsubscribe", |group, cx, _| group.unsubscribe(cx, &topic));
+            }
             AppEvent::Pause { group, scope } => {
                 self.change(group, "pause", |group, cx, peers| group.pause(cx, peers, &scope));
             }
-            AppEvent::Resume { group, scope } => self.change(group, "resume", |group, cx, peers| {
-                group.resume(cx, peers, &scope);
-                Ok(())
-            }),
+            AppEvent::Resume { group, scope } => {
+                self.change(group, "resume", |group, cx, peers| {
+                    group.resume(cx, peers, &scope);
+                    Ok(())
+                });
+            }
             AppEvent::Seek { group, queue, to } => {
                 self.change(group, "seek", |group, cx, peers| {
                     group.seek(cx, peers, &queue, to)
                 });
             }
-            AppEvent::RateLimit { group, topic, rate } => self.change(group, "rate limit", |group, cx, _| {
-                group.set_rate(cx, topic.as_ref(), rate)
-            }),
+            AppEvent::RateLimit { group, topic, rate } => {
+                self.change(group, "rate limit", |group, cx, _| {
+                    group.set_rate(cx, topic.as_ref(), rate)
+                });
+            }
             AppEvent::Credentials { .. } => self.refuse(None, "credentials", RefusalReason::NotSupportedYet),
         }
     }
@@ -151,28 +159,6 @@ impl ConsumerState {
         let mut cx = self.ground.cx();
         if let Some(group) = self.groups.get_mut(key) {
             group.begin(&mut cx, Peers::of(&self.routes, &self.beats));
-        }
-    }
-
-    fn subscribe(&mut self, name: ConsumerGroup, topic: Topic, filter: &FilterExpression) {
-        let mut cx = self.ground.cx();
-        let Some(group) = self.by_name.get(&name).and_then(|key| self.groups.get_mut(*key)) else {
-            return self.refuse(Some(name), "subscribe", RefusalReason::UnknownGroup);
-        };
-        let peers = Peers::of(&self.routes, &self.beats);
-        match group.change_subscription(&mut cx, peers, &topic, filter) {
-            Ok(()) => self.watch(&topic),
-            Err(why) => self.refuse(Some(name), "subscribe", why),
-        }
-    }
-
-    fn unsubscribe(&mut self, name: ConsumerGroup, topic: &Topic) {
-        let mut cx = self.ground.cx();
-        let Some(group) = self.by_name.get(&name).and_then(|key| self.groups.get_mut(*key)) else {
-            return self.refuse(Some(name), "unsubscribe", RefusalReason::UnknownGroup);
-        };
-        if let Err(why) = group.unsubscribe(&mut cx, topic) {
-            self.refuse(Some(name), "unsubscribe", why);
         }
     }
 
@@ -249,21 +235,23 @@ impl ConsumerState {
         });
     }
 
-    /// Changes how a group consumes, or says why not.
+    /// Changes how a group consumes, or says why not; true when it is changed.
     fn change(
         &mut self,
         name: ConsumerGroup,
         wish: &'static str,
         change: impl FnOnce(&mut Group, &mut Cx<'_>, Peers<'_>) -> Result<(), RefusalReason>,
-    ) {
+    ) -> bool {
         let mut cx = self.ground.cx();
         let group = self.by_name.get(&name).and_then(|key| self.groups.get_mut(*key));
         let done = group.map_or(Err(RefusalReason::UnknownGroup), |group| {
             change(group, &mut cx, Peers::of(&self.routes, &self.beats))
         });
+        let is_done = done.is_ok();
         if let Err(why) = done {
             self.refuse(Some(name), wish, why);
         }
+        is_done
     }
 
     pub(super) fn refuse(&mut self, group: Option<ConsumerGroup>, wish: &'static str, why: RefusalReason) {
