@@ -145,13 +145,6 @@ impl Group {
         }
     }
 
-    fn tell_brokers(&mut self, cx: &mut Cx<'_>) {
-        if self.begun {
-            self.revision = u64::MAX;
-            cx.wishes.push_back(Wish::Subscriptions(self.key));
-        }
-    }
-
     /// Every queue of a topic that may hold what was fetched by a former filter begins anew.
     fn renew(&mut self, cx: &mut Cx<'_>, topic: &Topic) {
         let owned = |key: &QueueKey| self.queues.get(*key).is_some_and(Queue::is_owned);

@@ -26,7 +26,7 @@ use crate::consumer::peers::Peers;
 use crate::ids::{BrokerName, Topic};
 use crate::notice::NoticeKind;
 use crate::status::{GroupPhase, SubscriptionState, SubscriptionStatus};
-use crate::time::{Instant, WallTime};
+use crate::time::Instant;
 use crate::wire::code::ResponseCode;
 use crate::wire::request::check::CheckSubscriptionRequest;
 use crate::wire::subscription::Subscription;
@@ -339,13 +339,6 @@ impl Group {
     fn arm_filters_timer(&self, cx: &mut Cx<'_>) {
         cx.timers
             .arm(self.timer(GroupTimer::Filters), self.filters.next());
-    }
-
-    /// The version of what is about to be told of a topic: above all that brokers have heard of it.
-    pub(super) fn next_version(&self, cx: &Cx<'_>, topic: &Topic) -> WallTime {
-        let known = self.subscriptions.get(topic).map(|of| of.version);
-        let known = known.unwrap_or_default().max(self.retired);
-        known.plus(Duration::from_millis(1)).max(cx.wall)
     }
 }
 

@@ -104,12 +104,29 @@ impl Group {
     /// What we want or own of a topic has changed: brokers must hear of it before the next pull.
     pub(super) fn raise_version(&mut self, cx: &mut Cx<'_>, topic: &Topic) {
         if let Some(subscribed) = self.subscriptions.get_mut(topic) {
-            let next = subscribed.version.plus(Duration::from_millis(1));
-            subscribed.version = next.max(cx.wall);
+            subscribed.version = after(subscribed.version, cx);
+            self.tell_brokers(cx);
+        }
+    }
+
+    /// The version of what is about to be told of a topic: above all that brokers have heard of it.
+    pub(super) fn next_version(&self, cx: &Cx<'_>, topic: &Topic) -> WallTime {
+        let known = self.subscriptions.get(topic).map(|of| of.version);
+        after(known.unwrap_or_default().max(self.retired), cx)
+    }
+
+    /// Brokers must hear of our subscriptions before the next pull.
+    pub(super) fn tell_brokers(&mut self, cx: &mut Cx<'_>) {
+        if self.begun {
             self.revision = u64::MAX;
             cx.wishes.push_back(Wish::Subscriptions(self.key));
         }
     }
+}
+
+/// A version is the time it is made at; a clock that stands or goes back does not keep it from rising.
+fn after(version: WallTime, cx: &Cx<'_>) -> WallTime {
+    version.plus(Duration::from_millis(1)).max(cx.wall)
 }
 
 impl Subscribed {
