@@ -305,6 +305,17 @@ pub enum Report {
     Each(Box<[Verdict]>),
 }
 
+impl Report {
+    /// What is said of the message at this index of the range; `None` when nothing is.
+    #[must_use]
+    pub fn of(&self, index: u32) -> Option<Verdict> {
+        match self {
+            Self::All(verdict) => Some(*verdict),
+            Self::Each(each) => each.get(index as usize).copied(),
+        }
+    }
+}
+
 /// What became of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {

@@ -338,13 +338,7 @@ impl Driver {
             .collect();
         for position in named {
             run.open.remove(&position);
-            let verdict = match report {
-                Report::All(verdict) => *verdict,
-                Report::Each(each) => usize::try_from(position - range.start)
-                    .ok()
-                    .and_then(|index| each.get(index).copied())
-                    .unwrap_or(Verdict::NotStarted),
-            };
+            let verdict = report.of(position - range.start).unwrap_or(Verdict::NotStarted);
             let message = Message::new(Arc::clone(&run.batch), position).expect("it was handed out");
             seen.push(Seen::Reported { message, verdict });
         }

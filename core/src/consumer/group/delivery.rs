@@ -134,22 +134,15 @@ impl Group {
         self.check_number(cx, key, range, report);
         self.note_tempo(cx.now, key, handed_at, report, &fresh);
         for reported in fresh {
-            let verdict = match report {
-                Report::All(verdict) => *verdict,
-                // A handler that does not say what became of a message has failed with it.
-                Report::Each(each) => each
-                    .get(reported.index as usize)
-                    .copied()
-                    .unwrap_or_else(|| self.failed()),
-            };
+            let verdict = report.of(reported.index).unwrap_or_else(|| self.failed());
             self.settle(cx, peers, reported, verdict);
         }
         self.after_settling(cx, peers, key);
         self.predecessor_may_have_ended(cx, key);
     }
 
-    /// What is taken for said when nothing is.
-    fn failed(&self) -> Verdict {
+    /// A handler that does not say what became of a message has failed with it.
+    pub(super) fn failed(&self) -> Verdict {
         if self.config.is_orderly() {
             Verdict::Ordered(OrderlyOutcome::Suspend)
         } else {
@@ -167,13 +160,12 @@ impl Group {
         fresh: &[Reported],
     ) {
         let Some(queue) = self.queues.get(key) else { return };
-        let handled = |verdict: Verdict| !matches!(verdict, Verdict::NotStarted);
         let (done, failed) = match report {
-            Report::All(verdict) if !handled(*verdict) => (0, 0),
+            Report::All(Verdict::NotStarted) => (0, 0),
             Report::All(verdict) if verdict.is_done() => (fresh.len(), 0),
             Report::All(_) => (0, fresh.len()),
-            Report::Each(each) => {
-                let done = |one: &&Reported| each.get(one.index as usize).is_some_and(Verdict::is_done);
+            Report::Each(_) => {
+                let done = |one: &&Reported| report.of(one.index).is_some_and(|verdict| verdict.is_done());
                 let done = fresh.iter().filter(done).count();
                 (done, fresh.len() - done)
             }

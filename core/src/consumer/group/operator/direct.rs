@@ -197,10 +197,7 @@ impl Group {
             return;
         };
         self.dispatch.end_single();
-        let verdict = match report {
-            Report::All(verdict) => *verdict,
-            Report::Each(each) => each.first().copied().unwrap_or(Verdict::Handled(Outcome::Retry)),
-        };
+        let verdict = report.of(0).unwrap_or_else(|| self.failed());
         let since = match direct.stage {
             Stage::Running { since, .. } => since,
             Stage::Waiting { .. } | Stage::Cancelled { .. } | Stage::Abandoned => cx.now,
