@@ -91,19 +91,7 @@ pub(crate) fn table(rows: &[Row]) -> Table {
             row.owner().unwrap_or_else(absent),
         ]);
     }
-    if rows.len() > 1 {
-        let sum: u64 = rows.iter().map(Row::lag).sum();
-        let empty = String::new;
-        table.row([
-            "total".into(),
-            empty(),
-            empty(),
-            empty(),
-            empty(),
-            sum.to_string(),
-            empty(),
-        ]);
-    }
+    table.total("LAG", rows.iter().map(Row::lag).sum::<u64>());
     table
 }
 

@@ -40,6 +40,27 @@ impl Table {
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.into());
     }
+
+    /// Adds the last row: a sum in one column, unless there is only one row to sum up.
+    pub(crate) fn total(&mut self, column: &str, sum: impl ToString) {
+        if self.rows.len() > 1 {
+            let mut cells: Vec<String> = self
+                .columns
+                .iter()
+                .map(|of| {
+                    if of.name == column {
+                        sum.to_string()
+                    } else {
+                        String::new()
+                    }
+                })
+                .collect();
+            if let Some(first) = cells.first_mut() {
+                *first = "total".into();
+            }
+            self.rows.push(cells);
+        }
+    }
 }
 
 impl fmt::Display for Table {
@@ -83,5 +104,16 @@ mod tests {
             table.to_string(),
             "TOPIC     LAG  OWNER\né       12345\norders      0  me\n"
         );
+    }
+
+    #[test]
+    fn a_total_is_of_more_than_one_row() {
+        let mut table = Table::new().text("TOPIC").number("LAG").text("OWNER");
+        table.row(["a".into(), "1".into(), "me".into()]);
+        table.total("LAG", 1);
+        assert_eq!(table.to_string(), "TOPIC  LAG  OWNER\na        1  me\n");
+        table.row(["b".into(), "2".into(), "you".into()]);
+        table.total("LAG", 3);
+        assert!(table.to_string().ends_with("\ntotal    3\n"), "{table}");
     }
 }

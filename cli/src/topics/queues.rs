@@ -96,21 +96,10 @@ pub(crate) fn table(rows: &[Row]) -> Table {
             shown_time(row.stats.last_update),
         ]);
     }
-    if rows.len() > 1 {
-        let sum = rows
-            .iter()
-            .fold(0_i64, |sum, row| sum.saturating_add(row.messages()));
-        let empty = String::new;
-        table.row([
-            "total".into(),
-            empty(),
-            empty(),
-            empty(),
-            empty(),
-            sum.to_string(),
-            empty(),
-        ]);
-    }
+    let sum = rows
+        .iter()
+        .fold(0_i64, |sum, row| sum.saturating_add(row.messages()));
+    table.total("MESSAGES", sum);
     table
 }
 
