@@ -1,7 +1,7 @@
 //! Groups that broadcast, crossed with stores that fail for long, resets, seeks, pauses and subscriptions that change.
 
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, MessageModel};
-use rocketmq_consumer_core::event::{AppEvent, FlowScope, SeekTo, Verdict};
+use rocketmq_consumer_core::event::{AppEvent, FlowScope, RunRange, SeekTo, Verdict};
 use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::notice::NoticeKind;
@@ -144,6 +144,26 @@ fn a_reset_and_a_seek_are_kept_while_nothing_can_be_stored_and_stored_as_soon_as
     bench.sleep(secs(31));
     assert_eq!(kept(&bench), Some(7));
     bench.report(&third, DONE);
+    bench.sleep(secs(6));
+    assert_eq!(kept(&bench), Some(9));
+}
+
+/// A disk that has been full for long: what it takes first is how far the group has come by then.
+#[test]
+fn the_save_that_works_at_last_carries_what_was_finished_since_the_first_that_did_not() {
+    let mut bench = member(|_, _| {});
+    bench.break_store(Some("disk full"));
+    serve(&mut bench);
+    let first = run(&mut bench);
+    bench.report_part(&first, RunRange { start: 0, end: 1 }, DONE);
+    bench.sleep(secs(40));
+    bench.report_part(&first, RunRange { start: 1, end: 5 }, DONE);
+    bench.break_store(None);
+    while kept(&bench) == Some(0) {
+        bench.sleep(ms(100));
+    }
+    assert_eq!(kept(&bench), Some(5));
+    bench.report_part(&first, RunRange { start: 5, end: 9 }, DONE);
     bench.sleep(secs(6));
     assert_eq!(kept(&bench), Some(9));
 }

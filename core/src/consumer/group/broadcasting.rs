@@ -142,11 +142,25 @@ impl Group {
         }
     }
 
-    /// The pause after a failed save is over.
+    /// The pause after a failed save is over. What is stored now is how far the queues have come by now.
     pub(super) fn on_save_timer(&mut self, cx: &mut Cx<'_>) {
         if let Some(shelf) = &mut self.shelf {
             shelf.end_rest();
+            self.put_newest(cx);
             cx.wishes.push_back(Wish::Save(self.key));
+        }
+    }
+
+    /// Of queues that wait for a save that has failed: it will carry this as well, and its answer is about this.
+    fn put_newest(&mut self, cx: &mut Cx<'_>) {
+        for key in self.queues.keys() {
+            let Some(queue) = self.queues.get(key).filter(|queue| queue.is_owned()) else {
+                continue;
+            };
+            if let Some(tenure) = queue.tenure().filter(|tenure| tenure.progress.is_in_flight()) {
+                let (name, newest) = (queue.name.clone(), tenure.window.lowest_unfinished());
+                self.put(cx, key, name, newest);
+            }
         }
     }
 

@@ -13,6 +13,7 @@
 //  reason: what a queue was left at is never forgotten; a save is acknowledged, and tried again.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::mem;
@@ -29,8 +30,11 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Longest pause.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// What the progress of one ownership has become, and when.
+/// What the progress of one ownership has become.
 type Put = (QueueKey, QueueOffset);
+
+/// The last of each queue: there are as many as queues, however long nothing can be stored.
+type Puts = BTreeMap<MessageQueue, Put>;
 
 /// What was loaded when the group began.
 #[derive(Clone, Debug)]
@@ -45,9 +49,9 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug)]
 pub(super) struct Shelf {
     kept: Kept,
-    /// Not on their way yet; an ownership may be among them twice.
-    waiting: Vec<Put>,
-    saving: Option<(u64, Vec<Put>)>,
+    /// Not on their way yet.
+    waiting: Puts,
+    saving: Option<(u64, Puts)>,
     failures: u32,
     /// Whether the pause after a failure is not over yet.
     rests: bool,
@@ -69,7 +73,7 @@ impl Shelf {
     pub(super) const fn new(kept: Kept) -> Self {
         Self {
             kept,
-            waiting: Vec::new(),
+            waiting: Puts::new(),
             saving: None,
             failures: 0,
             rests: false,
@@ -89,13 +93,13 @@ impl Shelf {
     /// An ownership has come to `offset`. True when nothing has waited to be stored.
     pub(super) fn put(&mut self, key: QueueKey, queue: MessageQueue, offset: QueueOffset) -> bool {
         let is_first = self.waiting.is_empty();
-        self.kept.offsets.insert(queue, offset);
-        self.waiting.push((key, offset));
+        self.kept.offsets.insert(queue.clone(), offset);
+        self.waiting.insert(queue, (key, offset));
         is_first
     }
 
     /// Whether everything is stored.
-    pub(super) const fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.saving.is_none()
     }
 
@@ -125,16 +129,17 @@ impl Shelf {
 
     /// The store has answered.
     pub(super) fn saved(&mut self, seq: u64, error: Option<Box<str>>) -> Saved {
-        let Some((_, mut carried)) = self.saving.take_if(|(of, _)| *of == seq) else {
+        let Some((_, carried)) = self.saving.take_if(|(of, _)| *of == seq) else {
             return Saved::Stale;
         };
         let Some(error) = error else {
             self.kept.former = Former::Backup;
             (self.failures, self.trouble) = (0, None);
-            return Saved::Safe(carried);
+            return Saved::Safe(carried.into_values().collect());
         };
-        carried.append(&mut self.waiting);
-        self.waiting = carried;
+        for (queue, put) in carried {
+            self.waiting.entry(queue).or_insert(put);
+        }
         self.trouble = Some(error);
         self.rests = true;
         let doublings = self.failures.min(16);
@@ -252,14 +257,37 @@ mod tests {
             content(shelf.save(8)).map(|(_, _, former)| former),
             Some(Former::Aside)
         );
-        let both = vec![(KEY, QueueOffset(5)), (KEY, QueueOffset(6))];
-        assert_eq!(shelf.saved(8, None), Saved::Safe(both));
+        assert_eq!(shelf.saved(8, None), Saved::Safe(vec![(KEY, QueueOffset(6))]));
         assert_eq!((shelf.status().failures, shelf.is_resting()), (0, false));
         shelf.put(KEY, queue(0), QueueOffset(7));
         assert_eq!(
             content(shelf.save(9)).map(|(_, _, former)| former),
             Some(Former::Backup)
         );
+    }
+
+    #[test]
+    fn what_waits_does_not_grow_with_time() {
+        let mut shelf = shelf(Former::Backup);
+        let later = |generation| QueueKey { slot: 0, generation };
+        for seq in 1..100 {
+            shelf.put(later(2 * seq), queue(0), QueueOffset(5));
+            assert!(shelf.save(seq.into()).is_some());
+            shelf.put(later(2 * seq + 1), queue(0), QueueOffset(6));
+            assert!(matches!(
+                shelf.saved(seq.into(), Some("disk full".into())),
+                Saved::Failed(_)
+            ));
+            shelf.end_rest();
+        }
+        assert!(shelf.save(100).is_some());
+        let newest = vec![(later(199), QueueOffset(6))];
+        assert_eq!(
+            shelf.saved(100, None),
+            Saved::Safe(newest),
+            "and what is older waits for nothing"
+        );
+        assert!(shelf.is_idle());
     }
 
     #[test]
