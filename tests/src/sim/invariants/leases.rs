@@ -35,8 +35,8 @@ impl Leases {
             } => {
                 let lease = self.lease(life, queue);
                 lease.is_lost |= !granted;
-                // Nobody may have waited for one that comes late.
-                if granted && at < asked_at + PROMPT {
+                // Nobody may have waited for one that comes late; and the request may have waited for its link before.
+                if granted && at < asked_at + PROMPT / 2 {
                     lease.asked_at = lease.asked_at.max(Some(asked_at));
                 }
             }
