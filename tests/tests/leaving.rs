@@ -10,8 +10,9 @@ use rocketmq_consumer_core::message::Outcome;
 use rocketmq_consumer_core::wire::code::{RequestCode, ResponseCode};
 use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
+use rocketmq_consumer_core::wire::request::operator::ResetOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
-use rocketmq_consumer_testing::world::{Bench, Run, address, ms, secs};
+use rocketmq_consumer_testing::world::{Bench, Run, address, ms, queue, secs};
 
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
 const COMMIT: RequestCode = RequestCode::UPDATE_CONSUMER_OFFSET;
@@ -23,6 +24,16 @@ fn commits(bench: &Bench) -> Vec<i64> {
     commits
         .map(|asked| asked.request::<CommitOffsetRequest>().offset.0)
         .collect()
+}
+
+fn reset_to(offset: i64) -> ResetOffsetRequest {
+    ResetOffsetRequest {
+        group: "G".into(),
+        topic: "T".into(),
+        timestamp: None,
+        force: true,
+        offsets: [(queue("T", "a", 0), QueueOffset(offset))].into(),
+    }
 }
 
 fn shut_down(bench: &mut Bench, drain: Duration) {
@@ -127,6 +138,58 @@ fn the_next_owner_of_a_queue_is_not_overwritten_on_the_way_out() {
             *want,
             "the other member stored {moved_to}"
         );
+    }
+}
+
+/// An operator moves the group while its last handlers end, and while its last commit is under way.
+#[test]
+fn a_reset_on_the_way_out_is_what_is_committed_last() {
+    for (by_pull, committing) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut bench = Bench::owning_one_queue(0, |_, _| {});
+        let run = deliver(&mut bench, 0..2);
+        let (pull, _) = bench.expect_pull();
+        if committing {
+            bench.withhold(COMMIT);
+            bench.done(&run);
+        }
+        shut_down(&mut bench, secs(30));
+        if by_pull {
+            bench.reset(&pull, 300);
+        } else {
+            bench.tell_member("a", &reset_to(300));
+        }
+        if committing {
+            bench.serve(COMMIT);
+        } else {
+            assert_eq!(commits(&bench), [300], "at once, for who dies now");
+            bench.done(&run);
+        }
+        bench.sleep(secs(1));
+        assert_eq!(commits(&bench).last(), Some(&300), "{by_pull} {committing}");
+        let report = bench.report_of_end().expect("the group has stopped");
+        assert_eq!(report.committed[0].1, Some(QueueOffset(300)));
+    }
+}
+
+/// Nobody else is told of it, and the next owner asks only after the grace.
+#[test]
+fn a_reset_told_by_the_last_pull_of_a_lost_queue_is_what_it_commits_last() {
+    for within_grace in [true, false] {
+        let mut bench = Bench::owning_one_queue(0, |_, _| {});
+        let run = deliver(&mut bench, 0..2);
+        let (pull, _) = bench.expect_pull();
+        lose_the_queue(&mut bench);
+        bench.notify("a");
+        bench.sleep(ms(50));
+        assert_eq!(commits(&bench), [0]);
+        if !within_grace {
+            bench.sleep(ms(250));
+        }
+        bench.reset(&pull, 300);
+        bench.done(&run);
+        bench.sleep(secs(1));
+        let last: &[_] = if within_grace { &[0, 300] } else { &[0] };
+        assert_eq!(commits(&bench), *last);
     }
 }
 

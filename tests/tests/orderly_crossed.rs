@@ -10,7 +10,7 @@ use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::locks::LockAnswer;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
 use rocketmq_consumer_core::wire::request::operator::ResetOffsetRequest;
-use rocketmq_consumer_core::wire::request::pull::PullRequest;
+use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
 use rocketmq_consumer_testing::world::{Asked, Bench, Run, StoredMessage, ms, queue, secs};
 
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
@@ -271,6 +271,61 @@ fn a_reset_of_a_queue_that_is_given_back_is_what_it_commits_last() {
     assert_eq!(last_commit(&bench), Some(7));
     assert!(unlocked(&bench) > before);
     assert!(bench.queue(0).is_none(), "it is gone");
+}
+
+/// A broker that resets by itself tells whoever pulls next, once: here with the pull that was out.
+#[test]
+fn a_reset_told_by_the_last_pull_of_a_queue_that_is_given_back_is_what_it_commits_last() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = run(&mut bench);
+    let (pull, _) = bench.expect_pull();
+    share(&mut bench, &["c0", "c1"]);
+    bench.reset(&pull, 7);
+    bench.sleep(secs(1));
+    assert_eq!(bench.sent(UNLOCK).len(), 0, "its handler runs");
+    bench.report(&first, COMMIT);
+    bench.sleep(secs(1));
+    assert_eq!((last_commit(&bench), bench.sent(UNLOCK).len()), (Some(7), 1));
+}
+
+#[test]
+fn a_reset_of_a_group_that_leaves_is_committed_and_its_handlers_end_before_it_is_unlocked() {
+    for by_pull in [false, true] {
+        let mut bench = owning(|_| {});
+        serve(&mut bench);
+        let first = run(&mut bench);
+        let (pull, _) = bench.expect_pull();
+        bench.tell(AppEvent::Shutdown { drain: secs(30) });
+        if by_pull {
+            bench.reset(&pull, 7);
+        } else {
+            reset(&mut bench, 7);
+        }
+        bench.sleep(secs(1));
+        assert_eq!((bench.is_closed(), bench.sent(UNLOCK).len()), (false, 0));
+        bench.report(&first, COMMIT);
+        bench.sleep(secs(1));
+        assert_eq!((last_commit(&bench), bench.sent(UNLOCK).len()), (Some(7), 1));
+        assert!(bench.is_closed());
+    }
+}
+
+/// A broker may store what a pull carries after a commit that was sent later, and the next owner would begin there.
+#[test]
+fn no_pull_carries_an_offset() {
+    let mut bench = owning(|_| {});
+    for _ in 0..3 {
+        serve(&mut bench);
+        let next = run(&mut bench);
+        bench.report(&next, COMMIT);
+        bench.sleep(secs(6));
+        let (pull, _) = bench.expect_pull();
+        bench.nothing(&pull, PullStatus::NotFound, 9);
+    }
+    assert_eq!(last_commit(&bench), Some(3));
+    let pulls = bench.sent(PULL).into_iter().map(Asked::request::<PullRequest>);
+    assert_eq!(pulls.filter_map(|pull| pull.commit).count(), 0);
 }
 
 #[test]

@@ -194,7 +194,17 @@ impl RefConsumer {
         let policy = *view.config(life).illegal_offset();
         let alive = self.tenures.alive(life).copied();
         // Given up already, or nobody's any more.
-        if alive.is_none_or(|alive| alive.woken_at >= pull.until || alive.leaving.is_some()) {
+        if alive.is_none_or(|alive| alive.woken_at >= pull.until) {
+            return;
+        }
+        if status == PullStatus::OffsetMoved {
+            // One that is being given back, or whose member leaves, may still go on there: to commit that.
+            let mut asking = self.tenures.of(life, pull.queue).iter();
+            let asking = asking.find(|tenure| tenure.epoch == pull.epoch);
+            let position = asking.and_then(|tenure| word.position(pull, &tenure.data, policy));
+            return self.positions.extend(position);
+        }
+        if alive.is_some_and(|alive| alive.leaving.is_some()) {
             return;
         }
         let Some(tenure) = self.tenures.newest(life, pull.queue) else {
@@ -202,14 +212,9 @@ impl RefConsumer {
         };
         let book = &mut tenure.data;
         if tenure.epoch != pull.epoch || book.serial != pull.serial || next < pull.asked {
-            if status == PullStatus::OffsetMoved && tenure.epoch == pull.epoch {
-                self.positions.extend(word.position(pull, book, policy));
-            }
             return;
         }
-        if status != PullStatus::OffsetMoved {
-            book.doubt();
-        }
+        book.doubt();
         match status {
             PullStatus::Found => {
                 let topic = &view.queue(pull.queue).topic;
@@ -219,10 +224,7 @@ impl RefConsumer {
                     .find(|subscription| subscription.topic == *topic);
                 book.take_in(pull.asked, next, records, wanted);
             }
-            PullStatus::NotFound | PullStatus::RetryImmediately => book.next = next,
-            PullStatus::OffsetMoved => {
-                self.positions.extend(word.position(pull, book, policy));
-            }
+            PullStatus::NotFound | PullStatus::RetryImmediately | PullStatus::OffsetMoved => book.next = next,
         }
     }
 

@@ -262,6 +262,12 @@ impl Bench {
         self.answer(pull, &pull_answer(status, next, Bytes::new()));
     }
 
+    /// Answers a pull with an operator's reset.
+    pub fn reset(&mut self, pull: &Asked, to: i64) {
+        let moved = pull_answer(PullStatus::OffsetMoved, to, Bytes::new());
+        self.answer(pull, &PullAnswer { reset: true, ..moved });
+    }
+
     /// The broker says that the members of the group have changed.
     pub fn notify(&mut self, broker: &str) {
         let word = MembersChanged { group: "G".into() };

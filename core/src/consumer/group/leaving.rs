@@ -64,7 +64,13 @@ impl Group {
 
     fn busy(&self) -> u64 {
         let open = |queue: &Queue| queue.tenure().map_or(0, |t| t.window.out() + t.window.failing());
-        let of_queues: u64 = self.queues.iter().map(|(_, queue)| open(queue) as u64).sum();
+        // In order, handlers of an earlier ownership of the queue too: it cannot be unlocked before.
+        let before = |queue: &Queue| usize::from(queue.follows().is_some());
+        let of_queues: u64 = self
+            .queues
+            .iter()
+            .map(|(_, queue)| (open(queue) + before(queue)) as u64)
+            .sum();
         of_queues + self.directs.out() as u64
     }
 

@@ -99,13 +99,12 @@ impl Group {
         if answer.is_ok() {
             self.on_carried_stored(cx, key, serial);
         }
-        let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.is_owned()) else {
+        let tenure = self.queues.get_mut(key).and_then(Queue::tenure_mut);
+        if !tenure.is_some_and(|tenure| tenure.pull.answered(serial, cx.now)) {
             cx.counters.stale_answers += 1;
-            return;
-        };
-        let Some(tenure) = queue.tenure_mut() else { return };
-        if !tenure.pull.answered(serial, cx.now) || self.phase != GroupPhase::Running {
-            cx.counters.stale_answers += 1;
+            if let Ok(answer) = answer {
+                self.on_parting_answer(cx, key, &answer);
+            }
             return;
         }
         match answer {

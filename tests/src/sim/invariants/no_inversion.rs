@@ -7,9 +7,8 @@
 //!
 //! Legal all the same: what a member finished that died, that lost its lock, or that a broker kept from committing, comes again; so does
 //! everything behind an operator's reset, and what a broker has forgotten. A broker that forgets its locks may give
-//! one away while its holder still counts on it. A broker that takes longer than the member expects for what a pull
-//! carries stores it after the last commit. A Java-like member commits without asking whether it arrived, and its
-//! commit may come late.
+//! one away while its holder still counts on it. A Java-like member commits without asking whether it arrived, and its
+//! commit, or one that its pull carried, may come late.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -54,8 +53,6 @@ pub(super) struct NoInversion {
     given: BTreeMap<(MemberId, QueueNo), QueueOffset>,
     /// Below this everything was finished before the lock was given back.
     frontiers: BTreeMap<(GroupNo, QueueNo), QueueOffset>,
-    /// The highest progress a broker has stored, since it was set back last.
-    highest: BTreeMap<(GroupNo, QueueNo), QueueOffset>,
     /// Queues that were reset and that nobody has taken up since.
     resets: BTreeSet<(GroupNo, QueueNo)>,
     /// Until then two may believe in one lock.
@@ -151,9 +148,9 @@ impl NoInversion {
                 let key = (group, queue);
                 let is_odd = is_odd || self.resets.contains(&key);
                 if let Some(done) = self.given.remove(&(member, queue)).filter(|_| !is_odd) {
-                    // The last commit was stored, and then what a pull had carried that the broker was slow with.
+                    // One of ours ends with what it finished; what a Java-like one sent before may be stored after.
                     let is_overtaken =
-                        self.highest.get(&key) >= Some(&done) && view.committed(group, queue) < Some(done);
+                        view.allowances().java_members && view.committed(group, queue) < Some(done);
                     if !is_overtaken {
                         let frontier = self.frontiers.entry(key).or_insert(done);
                         *frontier = done.max(*frontier);
@@ -162,8 +159,6 @@ impl NoInversion {
             }
             BrokerDeed::Committed { group, queue, offset } => {
                 let key = (group, queue);
-                let highest = self.highest.entry(key).or_insert(offset);
-                *highest = offset.max(*highest);
                 if let Some(frontier) = self.frontiers.get_mut(&key)
                     && view.allowances().java_members
                 {
@@ -173,7 +168,6 @@ impl NoInversion {
             BrokerDeed::Reset { group, queue, .. } => {
                 self.frontiers.remove(&(group, queue));
                 self.resets.insert((group, queue));
-                self.highest.remove(&(group, queue));
                 self.given.retain(|(_, of), _| *of != queue);
             }
             BrokerDeed::SentBack { queue, offset, .. } => {
@@ -258,7 +252,6 @@ impl Invariant for NoInversion {
             ) => {
                 self.frontiers.clear();
                 self.given.clear();
-                self.highest.clear();
                 self.doubtful_until = seen.at + BELIEF;
             }
             What::Fault(_) => {}
@@ -390,11 +383,7 @@ mod tests {
         again(handed_over().broker(reset).unlocking().unlocked());
         let mut overtaken = handed_over();
         overtaken.world.committed = Some(QueueOffset(100));
-        overtaken.broker(BrokerDeed::Committed {
-            group,
-            queue,
-            offset: QueueOffset(101),
-        });
+        overtaken.world.allowances.java_members = true;
         again(overtaken.unlocked());
         let late = BrokerDeed::Committed { group, queue, offset };
         let mut java = handed_over();

@@ -6,7 +6,7 @@
 //!
 //! Legal all the same: commits below; and everything after the queue was given back and taken again. A broker tells a
 //! reset once, and it is lost when the pull that hears of it is one that was given up, or of an ownership that has
-//! ended, or of a member that leaves: that one commits what its handlers have done.
+//! ended, and so it is when it comes later than a queue or a member may take to be given back.
 
 use std::collections::BTreeMap;
 
@@ -112,11 +112,7 @@ impl Invariant for ResetIsObeyed {
             self.pulls.see(life, &deed, |_| {});
         } else if !matches!(
             deed,
-            Deed::Assigned { .. }
-                | Deed::Revoked { .. }
-                | Deed::AskedToLeave { .. }
-                | Deed::Killed
-                | Deed::Closed
+            Deed::Assigned { .. } | Deed::Revoked { .. } | Deed::Killed | Deed::Closed
         ) {
             return Ok(());
         }
@@ -174,7 +170,7 @@ impl Invariant for ResetIsObeyed {
                     self.resets.remove(&key);
                 }
             }
-            Deed::AskedToLeave { .. } | Deed::Killed | Deed::Closed => {
+            Deed::Killed | Deed::Closed => {
                 self.owned.retain(|(of, _), _| *of != life);
                 self.resets.retain(|(of, _), _| *of != life);
             }
@@ -220,6 +216,16 @@ mod tests {
     }
 
     #[test]
+    fn nor_is_it_by_a_member_that_leaves() {
+        let mut leaves = reset();
+        leaves.ours().assign(1, 900).pull(900, None).leave(5_000);
+        leaves
+            .moved(300, (0, 1_000), Mover::Reset)
+            .commit(901)
+            .breaks("come to 300");
+    }
+
+    #[test]
     fn what_is_fetched_anew_may_be() {
         let mut anew = bench();
         anew.assign(2, 300)
@@ -257,9 +263,6 @@ mod tests {
         let mut late = reset();
         late.at(0).ours().assign(1, 900).pull(900, None).at(23_000);
         late.moved(300, (0, 1_000), Mover::Reset).commit(901).legal();
-        let mut leaves = reset();
-        leaves.ours().assign(1, 900).pull(900, None).leave(5_000);
-        leaves.moved(300, (0, 1_000), Mover::Reset).commit(901).legal();
         let mut lost = self::bench();
         lost.revoke(1).assign(2, 1_000).commit(1_000).legal();
         let mut old = self::bench();

@@ -170,8 +170,10 @@ impl Queue {
         let serial = tenure.pull.ask(gate.replica.id, cx.now);
         tenure.asked_master = gate.replica.is_master();
         let finished = tenure.window.lowest_unfinished();
-        // A slave would not store it; only what is finished is worth storing.
-        let may_store = gate.replica.is_master() && tenure.progress.may_store(finished);
+        // A slave would not store it; only what is finished is worth storing. In order nothing may be stored late:
+        // the next owner begins at what is stored when the queue is unlocked.
+        let may_store =
+            gate.replica.is_master() && self.order.is_none() && tenure.progress.may_store(finished);
         let commit = (finished.0 > 0 && may_store).then_some(finished);
         if let Some(offset) = commit {
             tenure.progress.carry(offset, serial, cx.now);

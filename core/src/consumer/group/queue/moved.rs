@@ -123,6 +123,11 @@ impl Claim {
         }
     }
 
+    /// Whether somebody has decided it, for nothing is wrong with the offset.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.trouble().is_none()
+    }
+
     /// What is wrong with the offset, if it is wrong. One that the queue has is moved by somebody's decision.
     fn trouble(&self) -> Option<OffsetTrouble> {
         if self.reset {

@@ -14,7 +14,7 @@
 //! rest and no other, and the window's lanes know who is next. The lock and all that hangs on it are the queue's.
 //!
 //! A queue that is given back waits for its handlers, however long that takes, then for its commit; only then is it
-//! unlocked:
+//! unlocked. No pull carries an offset: a broker may store that later than a commit that was sent after it.
 //!
 //! ```text
 //!   Owned ──► InOrder: handlers end ──► commits until that is safe ──► gone, and unlocked
@@ -213,9 +213,7 @@ impl Queue {
         if tenure.progress.is_in_flight() {
             return;
         }
-        let carried = tenure.progress.carried_until(value, cx.now);
-        let rests_until = rests_until.filter(|until| cx.now < *until);
-        match carried.max(rests_until) {
+        match rests_until.filter(|until| cx.now < *until) {
             Some(until) => cx.timers.set(timer, until),
             None => self.commit_if_due(cx, group, timeout),
         }
