@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use rocketmq_consumer_core::ids::{ConsumerGroup, Topic};
+use rocketmq_consumer_core::wire::request::send::DEFAULT_TOPIC;
 
 const RETRY: &str = "%RETRY%";
 const DEAD_LETTERS: &str = "%DLQ%";
@@ -22,7 +23,7 @@ pub(crate) fn dead_letters(group: &ConsumerGroup) -> Topic {
 /// have a topic each.
 pub(crate) fn is_internal_topic(topic: &Topic, servers: &BTreeSet<String>) -> bool {
     const NAMES: [&str; 5] = [
-        "TBW102",
+        DEFAULT_TOPIC,
         "SCHEDULE_TOPIC_XXXX",
         "BenchmarkTest",
         "OFFSET_MOVED_EVENT",

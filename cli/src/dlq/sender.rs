@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use rocketmq_consumer_core::ids::{BrokerName, PeerAddr, QueueId, QueueOffset, Topic};
-use rocketmq_consumer_core::time::WallTime;
 use rocketmq_consumer_core::wire::request::route::TopicRoute;
-use rocketmq_consumer_core::wire::request::send::{SendAnswer, SendKind, SendRequest};
+use rocketmq_consumer_core::wire::request::send::{SendAnswer, SendRequest};
 use rocketmq_consumer_tokio::CallError;
 
 use super::copy::Copy;
@@ -13,9 +12,8 @@ use crate::admin::route_or_fail;
 use crate::clock::Clock;
 use crate::cluster::{Cluster, master};
 use crate::exit::Failure;
+use crate::produce::request;
 
-/// The producer group. Brokers only count by it.
-const GROUP: &str = "rocketcat";
 /// How often the group may try the message again before it is dead once more.
 const RECONSUME_MAX: i32 = 16;
 
@@ -96,21 +94,12 @@ impl<'a> Sender<'a> {
 
     fn request(&self, copy: &Copy, broker: &BrokerName) -> SendRequest {
         SendRequest {
-            kind: SendKind::Short,
-            producer_group: GROUP.into(),
-            topic: copy.topic.clone(),
-            default_topic: "TBW102".into(),
-            default_topic_queues: 4,
-            queue: None,
             sys_flag: copy.sys_flag.0,
-            born_timestamp: WallTime::from_unix_millis(self.clock.unix_ms()),
             flag: copy.flag,
             properties: Some(copy.properties.clone()),
-            reconsume_times: Some(0),
-            unit_mode: Some(false),
             max_reconsume_times: Some(RECONSUME_MAX),
-            broker: Some(broker.clone()),
             body: copy.body.clone(),
+            ..request(&copy.topic, broker, self.clock)
         }
     }
 }

@@ -4,27 +4,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rocketmq_consumer_core::ids::{BrokerName, Topic};
-use rocketmq_consumer_core::time::WallTime;
 use rocketmq_consumer_core::wire::code::ResponseCode;
-use rocketmq_consumer_core::wire::request::send::{SendKind, SendRequest};
+use rocketmq_consumer_core::wire::request::send::{DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES, SendRequest};
 use rocketmq_consumer_tokio::CallError;
 
 use super::plan::Choice;
 use super::receipt::Receipt;
 use super::recipe::Outgoing;
+use super::request::request;
 use super::ring::{Ring, WriteQueue};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, is_refused_with};
 use crate::exit::Failure;
-
-/// The topic whose settings a new topic takes over.
-const DEFAULT_TOPIC: &str = "TBW102";
-
-/// How many queues a new topic gets (`defaultTopicQueueNums`).
-const DEFAULT_TOPIC_QUEUES: u8 = 4;
-
-/// The producer group. Brokers only count by it: messages without transactions need none.
-const GROUP: &str = "rocketcat";
 
 /// Tries of one message (`retryTimesWhenSendFailed` and the first).
 const TRIES_MAX: u32 = 3;
@@ -81,7 +72,7 @@ impl Sender {
                         self.topic
                     ))
                 })?;
-                Ring::new(&default, Some(DEFAULT_TOPIC_QUEUES.into()))
+                Ring::new(&default, Some(DEFAULT_TOPIC_QUEUES.unsigned_abs()))
             }
         };
         let ring = match self.choice {
@@ -152,21 +143,10 @@ impl Sender {
         tries: u32,
     ) -> Result<Receipt, CallError> {
         let request = SendRequest {
-            kind: SendKind::Short,
-            producer_group: GROUP.into(),
-            topic: self.topic.clone(),
-            default_topic: DEFAULT_TOPIC.into(),
-            default_topic_queues: DEFAULT_TOPIC_QUEUES.into(),
             queue: Some(queue.id),
-            sys_flag: 0,
-            born_timestamp: WallTime::from_unix_millis(self.clock.unix_ms()),
-            flag: 0,
             properties: Some(message.properties.clone()),
-            reconsume_times: Some(0),
-            unit_mode: Some(false),
-            max_reconsume_times: None,
-            broker: Some(queue.broker.clone()),
             body: message.body.clone(),
+            ..request(&self.topic, &queue.broker, self.clock)
         };
         let answer = self.cluster.ask(&queue.addr, &request).await?;
         Ok(Receipt {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rocketmq_consumer_core::config::check_topic_name;
 use rocketmq_consumer_core::ids::{BrokerName, Topic};
 use rocketmq_consumer_core::wire::code::ResponseCode;
+use rocketmq_consumer_core::wire::request::send::DEFAULT_TOPIC;
 use rocketmq_consumer_core::wire::request::topics::{
     TopicConfig, TopicConfigRequest, TopicFilterType, UpdateTopicRequest,
 };
@@ -122,7 +123,7 @@ async fn make(
     let there = there.as_ref();
     let request = UpdateTopicRequest {
         topic: topic.clone(),
-        default_topic: "TBW102".into(),
+        default_topic: DEFAULT_TOPIC.into(),
         read_queues: queues,
         write_queues: queues,
         perm: args.perm.bits(),

@@ -4,6 +4,7 @@
 use alloc::format;
 
 use crate::ids::{ConsumerGroup, Topic};
+use crate::wire::request::send::DEFAULT_TOPIC;
 
 /// The longest topic name, in bytes.
 pub(super) const TOPIC_MAX: usize = 127;
@@ -15,7 +16,7 @@ const RETRY_PREFIX: &str = "%RETRY%";
 /// What topics of dead letters begin with.
 const DEAD_PREFIX: &str = "%DLQ%";
 /// The topic whose settings new topics take over.
-pub(in crate::broker) const TEMPLATE_TOPIC: &str = "TBW102";
+pub(in crate::broker) const TEMPLATE_TOPIC: &str = DEFAULT_TOPIC;
 /// Where delayed messages wait, one queue for each level.
 pub(in crate::broker) const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 

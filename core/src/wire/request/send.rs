@@ -22,6 +22,14 @@ pub enum SendKind {
     Batch,
 }
 
+/// The topic that every broker has and whose settings a new topic takes over.
+//= rocketmq: TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC
+pub const DEFAULT_TOPIC: &str = "TBW102";
+
+/// How many queues clients ask for when a topic is new.
+//= rocketmq: DefaultMQProducer.defaultTopicQueueNums
+pub const DEFAULT_TOPIC_QUEUES: i32 = 4;
+
 /// A request to store a message, or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendRequest {
@@ -31,7 +39,7 @@ pub struct SendRequest {
     pub producer_group: String,
     /// The topic.
     pub topic: Topic,
-    /// The topic whose settings a new topic takes over, usually `TBW102`.
+    /// The topic whose settings a new topic takes over, usually [`DEFAULT_TOPIC`].
     pub default_topic: Topic,
     /// How many queues a new topic gets.
     pub default_topic_queues: i32,

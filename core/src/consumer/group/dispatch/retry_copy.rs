@@ -15,14 +15,11 @@ use crate::ids::{BrokerName, Topic};
 use crate::message::Message;
 use crate::time::WallTime;
 use crate::wire::properties::{PropertiesWriter, PropertyError, name};
-use crate::wire::request::send::{SendKind, SendRequest};
+use crate::wire::request::send::{DEFAULT_TOPIC, SendKind, SendRequest};
 use crate::wire::request::send_back::Delay;
 
 /// The group that Java clients name when they produce on their own account.
 const PRODUCER: &str = "CLIENT_INNER_PRODUCER";
-
-/// The topic whose settings a new topic takes over. Brokers make retry topics without it.
-const DEFAULT_TOPIC: &str = "TBW102";
 
 /// The level of a first retry, when the choice is the broker's: 10 s. Each further one is one higher.
 const FIRST_LEVEL: i32 = 3;
