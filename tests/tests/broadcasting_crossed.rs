@@ -8,7 +8,7 @@ use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::wire::code::RequestCode;
 use rocketmq_consumer_core::wire::request::operator::ResetOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::PullRequest;
-use rocketmq_consumer_testing::world::{Asked, Bench, Run, ms, queue, secs};
+use rocketmq_consumer_testing::world::{Asked, Bench, ms, queue, secs};
 
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
 
@@ -41,12 +41,6 @@ fn serve(bench: &mut Bench) -> usize {
         served += 1;
     }
     served
-}
-
-fn run(bench: &mut Bench) -> Run {
-    let mut runs = bench.take_runs();
-    assert_eq!(runs.len(), 1);
-    runs.remove(0)
 }
 
 fn kept(bench: &Bench) -> Option<i64> {
@@ -83,7 +77,7 @@ fn in_force(bench: &Bench) -> usize {
 fn a_filter_comes_into_force_while_nothing_can_be_stored() {
     let mut bench = member(|_, _| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.break_store(Some("disk full"));
     bench.report(&first, DONE);
     bench.sleep(secs(10));
@@ -100,7 +94,7 @@ fn a_topic_can_be_given_back_while_nothing_can_be_stored() {
         group.subscribe("U".into(), "*");
     });
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.break_store(Some("disk full"));
     bench.report(&first, DONE);
     bench.sleep(secs(10));
@@ -123,13 +117,13 @@ fn a_topic_can_be_given_back_while_nothing_can_be_stored() {
 fn a_reset_and_a_seek_are_kept_while_nothing_can_be_stored_and_stored_as_soon_as_may_be() {
     let mut bench = member(|_, _| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.break_store(Some("disk full"));
     bench.report(&first, DONE);
     bench.sleep(secs(10));
     reset(&mut bench, 4);
     serve(&mut bench);
-    let second = run(&mut bench);
+    let second = bench.take_run();
     assert_eq!(second.offsets(), [4, 5, 6, 7, 8]);
     bench.tell(AppEvent::Seek {
         group: "G".into(),
@@ -137,7 +131,7 @@ fn a_reset_and_a_seek_are_kept_while_nothing_can_be_stored_and_stored_as_soon_as
         to: SeekTo::Offset(QueueOffset(7)),
     });
     serve(&mut bench);
-    let third = run(&mut bench);
+    let third = bench.take_run();
     assert_eq!(third.offsets(), [7, 8]);
     bench.report(&second, DONE);
     bench.break_store(None);
@@ -154,7 +148,7 @@ fn the_save_that_works_at_last_carries_what_was_finished_since_the_first_that_di
     let mut bench = member(|_, _| {});
     bench.break_store(Some("disk full"));
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.report_part(&first, RunRange { start: 0, end: 1 }, DONE);
     bench.sleep(secs(40));
     bench.report_part(&first, RunRange { start: 1, end: 5 }, DONE);
@@ -172,7 +166,7 @@ fn the_save_that_works_at_last_carries_what_was_finished_since_the_first_that_di
 fn a_shutdown_while_a_save_is_out_waits_for_it_no_longer_than_it_may() {
     let mut bench = member(|_, _| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.withhold_store();
     bench.report(&first, DONE);
     bench.sleep(secs(6));
@@ -188,7 +182,7 @@ fn a_shutdown_while_a_save_is_out_waits_for_it_no_longer_than_it_may() {
 fn a_shutdown_while_nothing_can_be_stored_ends() {
     let mut bench = member(|_, _| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.break_store(Some("disk full"));
     bench.report(&first, DONE);
     bench.sleep(secs(60));
@@ -201,7 +195,7 @@ fn a_shutdown_while_nothing_can_be_stored_ends() {
 fn nothing_is_delivered_while_paused_whatever_moves_the_queue() {
     let mut bench = member(|_, _| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.tell(AppEvent::Pause {
         group: "G".into(),
         scope: FlowScope::Topic("T".into()),
@@ -236,7 +230,7 @@ fn nothing_is_delivered_while_paused_whatever_moves_the_queue() {
 fn a_reset_while_a_filter_changes_is_not_undone_by_handlers_of_the_former_one() {
     let mut bench = member(|_, _| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     subscribe(&mut bench, "T", "a");
     bench.sleep(ms(100));
     reset(&mut bench, 4);

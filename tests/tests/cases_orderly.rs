@@ -54,12 +54,6 @@ fn fetch(bench: &mut Bench, offsets: impl IntoIterator<Item = i64>) {
 }
 
 /// The only run that was handed out.
-fn run(bench: &mut Bench) -> Run {
-    let mut runs = bench.take_runs();
-    assert_eq!(runs.len(), 1, "one at a time");
-    runs.remove(0)
-}
-
 /// Offsets of the runs that were handed out.
 fn offsets(bench: &mut Bench) -> Vec<Vec<i64>> {
     bench.take_runs().iter().map(Run::offsets).collect()
@@ -143,14 +137,14 @@ fn fc_02_a_message_that_is_suspended_is_counted_once() {
     });
     fetch(&mut bench, [7]);
     for attempt in 0..2000 {
-        let run = run(&mut bench);
+        let run = bench.take_run();
         assert_eq!((run.offsets(), run.attempt), (vec![7], attempt));
         bench.report(&run, Verdict::Ordered(OrderlyOutcome::SuspendFor(ms(10))));
         let queue = bench.queue(0).expect("it is owned");
         assert_eq!((queue.unfinished, queue.bytes), (1, 10));
         bench.sleep(ms(10));
     }
-    let last = run(&mut bench);
+    let last = bench.take_run();
     bench.report(&last, COMMIT);
     let queue = bench.queue(0).expect("it is owned");
     assert_eq!((queue.unfinished, queue.bytes), (0, 0));
@@ -198,7 +192,7 @@ fn of_03_a_start_is_chosen_once_and_after_the_lock() {
 fn or_01_a_suspended_message_comes_again_before_its_successor_and_nothing_passes_it() {
     let mut bench = owning(10, |_| {});
     fetch(&mut bench, [10, 11]);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.report(&first, SUSPEND);
     bench.sleep(ms(999));
     assert!(bench.take_runs().is_empty());
@@ -206,11 +200,11 @@ fn or_01_a_suspended_message_comes_again_before_its_successor_and_nothing_passes
     let queue = bench.queue(0).expect("it is owned");
     assert_eq!(queue.suspended_until, Some(bench.now() + ms(1)));
     bench.sleep(ms(1));
-    let again = run(&mut bench);
+    let again = bench.take_run();
     assert_eq!((again.offsets(), again.attempt), (vec![10], 1));
     bench.report(&again, COMMIT);
     bench.sleep(secs(5));
-    let next = run(&mut bench);
+    let next = bench.take_run();
     assert_eq!((next.offsets(), next.attempt), (vec![11], 0));
     bench.report(&next, COMMIT);
     bench.sleep(secs(5));
@@ -234,7 +228,7 @@ fn or_02_a_dropped_queue_leaves_nothing_behind_and_is_unlocked_after_its_handler
     // Five fetched, and the handler answers after the drop.
     let mut bench = owning(10, |_| {});
     fetch(&mut bench, 10..15);
-    let running = run(&mut bench);
+    let running = bench.take_run();
     bench.set_members(&["c0", "c1"]);
     bench.notify("a");
     bench.sleep(secs(25));
@@ -318,20 +312,20 @@ fn or_08_an_outcome_of_the_other_kind_is_taken_for_what_comes_closest_and_told_o
     fetch(&mut bench, [5, 6, 7]);
     let told =
         |bench: &Bench| bench.count_notices(|kind| matches!(kind, NoticeKind::OutcomeOfOtherKind { .. }));
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.report(&first, Verdict::Handled(Outcome::Retry));
     assert_eq!(told(&bench), 1);
     bench.sleep(secs(1));
-    let again = run(&mut bench);
+    let again = bench.take_run();
     assert_eq!((again.offsets(), again.attempt), (vec![5], 1));
     bench.report(&again, Verdict::Handled(Outcome::RetryAfter(secs(2))));
     bench.sleep(ms(1_999));
     assert!(bench.take_runs().is_empty());
     bench.sleep(ms(1));
-    let again = run(&mut bench);
+    let again = bench.take_run();
     bench.report(&again, Verdict::Handled(Outcome::Done));
     // "Dead letter" has no counterpart in order: it is taken for what it says.
-    let next = run(&mut bench);
+    let next = bench.take_run();
     assert_eq!(next.offsets(), [6]);
     bench.report(&next, Verdict::Handled(Outcome::DeadLetter));
     assert!(bench.take_runs().is_empty(), "not before it is buried");
@@ -360,7 +354,7 @@ fn or_09_a_message_that_fails_too_often_is_buried_before_its_successor_comes() {
     });
     fetch(&mut bench, [5, 6]);
     for attempt in 0..2 {
-        let run = run(&mut bench);
+        let run = bench.take_run();
         assert_eq!((run.offsets(), run.attempt), (vec![5], attempt));
         assert!(bench.sent(SEND).is_empty());
         bench.report(&run, SUSPEND);
@@ -384,13 +378,13 @@ fn or_09_a_message_that_fails_too_often_is_buried_before_its_successor_comes() {
     assert!(bench.take_runs().is_empty());
     assert!(committed(&bench).iter().all(|offset| *offset <= 5));
     bench.sleep(secs(2));
-    let again = run(&mut bench);
+    let again = bench.take_run();
     assert_eq!(again.offsets(), [5]);
     bench.report(&again, SUSPEND);
     let send = bench.expect_request(SEND);
     assert!(bench.take_runs().is_empty(), "not before that is acknowledged");
     bench.answer(&send, &stored());
-    let next = run(&mut bench);
+    let next = bench.take_run();
     assert_eq!((next.offsets(), next.attempt), (vec![6], 0));
     bench.sleep(secs(5));
     assert_eq!(committed(&bench).last(), Some(&6));
@@ -404,7 +398,7 @@ fn or_10_from_the_first_message_on_one_is_delivered_at_a_time() {
     });
     fetch(&mut bench, 1..=10);
     for offset in 1..=10 {
-        let run = run(&mut bench);
+        let run = bench.take_run();
         assert_eq!(run.offsets(), [offset]);
         bench.sleep(ms(1));
         assert!(bench.take_runs().is_empty());

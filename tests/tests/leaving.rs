@@ -45,9 +45,7 @@ fn deliver(bench: &mut Bench, offsets: Range<i64>) -> Run {
     let (pull, _) = bench.expect_pull();
     let next = offsets.end;
     bench.found_at(&pull, offsets, 0, next);
-    let mut runs = bench.take_runs();
-    assert_eq!(runs.len(), 1);
-    runs.remove(0)
+    bench.take_run()
 }
 
 /// One message of a run succeeds.

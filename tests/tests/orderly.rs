@@ -13,7 +13,7 @@ use rocketmq_consumer_core::wire::request::Done;
 use rocketmq_consumer_core::wire::request::locks::{LockAnswer, LockRequest};
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
 use rocketmq_consumer_core::wire::request::send::{SendAnswer, SendRequest, SendStatus};
-use rocketmq_consumer_testing::world::{Asked, Bench, Run, address, ms, pull_answer, secs};
+use rocketmq_consumer_testing::world::{Asked, Bench, address, ms, pull_answer, secs};
 
 const LOCK: RequestCode = RequestCode::LOCK_BATCH_MQ;
 const UNLOCK: RequestCode = RequestCode::UNLOCK_BATCH_MQ;
@@ -27,25 +27,16 @@ const SUSPEND: Verdict = Verdict::Ordered(OrderlyOutcome::Suspend);
 
 /// Owns queue 0 of `T` from offset 0, and has sent its first pull.
 fn owning(set_up: impl FnOnce(&mut GroupConfig)) -> Bench {
-    let mut bench = Bench::new(|_, group| {
-        group.subscribe("T".into(), "*").set_mode(ConsumeMode::Orderly);
+    Bench::owning_one_queue(0, |_, group| {
+        group.set_mode(ConsumeMode::Orderly);
         set_up(group);
-    });
-    bench.store("T", 0, 0);
-    bench.settle();
-    bench
+    })
 }
 
 fn fetch(bench: &mut Bench, offsets: std::ops::Range<i64>) {
     let (pull, _) = bench.expect_pull();
     let next = offsets.end;
     bench.found_at(&pull, offsets, 10, next);
-}
-
-fn run(bench: &mut Bench) -> Run {
-    let mut runs = bench.take_runs();
-    assert_eq!(runs.len(), 1, "one at a time");
-    runs.remove(0)
 }
 
 /// Another member appears, and the broker says so.
@@ -98,7 +89,7 @@ fn without_a_renewal_the_queue_stands_still_after_thirty_seconds_and_nothing_is_
         group.set_delivery_deadline(secs(600));
     });
     fetch(&mut bench, 0..3);
-    let running = run(&mut bench);
+    let running = bench.take_run();
     let granted = bench
         .queue(0)
         .and_then(|queue| queue.lock)
@@ -168,7 +159,7 @@ fn a_refused_lock_is_asked_for_again_within_a_second_and_told_when_it_lasts() {
 fn a_lock_that_another_member_has_is_lost_at_once() {
     let mut bench = owning(|_| {});
     fetch(&mut bench, 0..3);
-    let running = run(&mut bench);
+    let running = bench.take_run();
     bench.set_locked_elsewhere(0, true);
     bench.idle(secs(20));
     assert_eq!(lost(&bench, LockLoss::Refused), 1);
@@ -180,7 +171,7 @@ fn a_lock_that_another_member_has_is_lost_at_once() {
     fetch(&mut bench, 0..3);
     assert!(bench.take_runs().is_empty(), "it must not be overtaken");
     bench.report(&running, COMMIT);
-    let again = run(&mut bench);
+    let again = bench.take_run();
     assert_eq!(again.offsets(), [0], "what it did was another member's to do");
     assert_eq!(bench.sent(COMMIT_OFFSET).len(), commits);
 }
@@ -191,7 +182,7 @@ fn a_lock_that_another_member_has_is_lost_at_once() {
 fn a_lock_is_not_used_while_its_connection_is_gone() {
     let mut bench = owning(|_| {});
     fetch(&mut bench, 0..3);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     let conn = bench.conn_to(&address("a"));
     bench.withhold(LOCK);
     bench.close(conn);
@@ -208,7 +199,7 @@ fn a_lock_is_not_used_while_its_connection_is_gone() {
     let lock = bench.expect_request(LOCK);
     let LockRequest(names) = lock.request();
     bench.answer(&lock, &LockAnswer { locked: names.queues });
-    assert_eq!(run(&mut bench).offsets(), [1], "nothing was lost");
+    assert_eq!(bench.take_run().offsets(), [1], "nothing was lost");
     assert_eq!(
         lost(&bench, LockLoss::Expired) + lost(&bench, LockLoss::Refused),
         0
@@ -223,7 +214,7 @@ fn of_a_batch_those_before_the_failure_are_settled_and_those_behind_come_again()
         group.set_handler_batch(4);
     });
     fetch(&mut bench, 0..6);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     assert_eq!(first.offsets(), [0, 1, 2, 3]);
     let report = Report::Each([COMMIT, SUSPEND, COMMIT, COMMIT].into());
     let (id, range) = (first.id, first.range);
@@ -234,10 +225,10 @@ fn of_a_batch_those_before_the_failure_are_settled_and_those_behind_come_again()
         (Some(QueueOffset(1)), 1)
     );
     bench.sleep(secs(1));
-    let again = run(&mut bench);
+    let again = bench.take_run();
     assert_eq!((again.offsets(), again.attempt), (vec![1, 2, 3], 1));
     bench.report(&again, COMMIT);
-    assert_eq!(run(&mut bench).offsets(), [4, 5]);
+    assert_eq!(bench.take_run().offsets(), [4, 5]);
 }
 
 /// The handler need not wait for the last of its tries, and there may be no last one: the copy says for itself that it
@@ -253,7 +244,7 @@ fn a_message_that_is_given_up_is_buried_at_its_first_try_before_its_successor_co
             }
         });
         fetch(&mut bench, 0..2);
-        let first = run(&mut bench);
+        let first = bench.take_run();
         bench.report(&first, dead);
         assert!(bench.take_runs().is_empty(), "not before it is buried");
         let send = bench.expect_request(RequestCode::SEND_MESSAGE_V2);
@@ -268,7 +259,7 @@ fn a_message_that_is_given_up_is_buried_at_its_first_try_before_its_successor_co
             transaction_id: None,
         };
         bench.answer(&send, &stored);
-        assert_eq!(run(&mut bench).offsets(), [1]);
+        assert_eq!(bench.take_run().offsets(), [1]);
         let of_other_kind = |kind: &NoticeKind| matches!(kind, NoticeKind::OutcomeOfOtherKind { .. });
         assert_eq!(bench.count_notices(of_other_kind), 0, "it is one of this kind");
     }
@@ -281,7 +272,7 @@ fn a_run_is_over_when_all_of_it_is_reported() {
         group.set_handler_batch(2);
     });
     fetch(&mut bench, 0..4);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     let part = |at: u32| RunRange {
         start: first.range.start + at,
         end: first.range.start + at + 1,
@@ -292,7 +283,7 @@ fn a_run_is_over_when_all_of_it_is_reported() {
     bench.report_part(&first, part(1), COMMIT);
     bench.settle();
     assert_eq!(
-        run(&mut bench).offsets(),
+        bench.take_run().offsets(),
         [0, 1],
         "the second lies behind one that failed"
     );
@@ -309,11 +300,11 @@ fn a_queue_that_rests_holds_no_other() {
     bench.set_queues("T", &[("a", 2)]);
     bench.settle();
     fetch(&mut bench, 0..2);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.report(&first, Verdict::Ordered(OrderlyOutcome::SuspendFor(secs(3600))));
     fetch(&mut bench, 0..2);
     for offset in 0..2 {
-        let other = run(&mut bench);
+        let other = bench.take_run();
         assert_ne!(other.batch.queue(), first.batch.queue());
         assert_eq!(other.offsets(), [offset]);
         bench.report(&other, COMMIT);
@@ -321,7 +312,7 @@ fn a_queue_that_rests_holds_no_other() {
     bench.sleep(secs(29));
     assert!(bench.take_runs().is_empty());
     bench.sleep(secs(1));
-    assert_eq!(run(&mut bench).offsets(), [0], "30 s at most");
+    assert_eq!(bench.take_run().offsets(), [0], "30 s at most");
 }
 
 #[test]
@@ -330,7 +321,7 @@ fn a_handler_that_hangs_is_cancelled_and_dropped_and_nothing_overtakes_it() {
         group.set_delivery_deadline(secs(10)).set_cancel_grace(secs(5));
     });
     fetch(&mut bench, 0..2);
-    let hangs = run(&mut bench);
+    let hangs = bench.take_run();
     bench.idle(secs(40));
     assert!(bench.take_runs().is_empty(), "it has not ended");
     let dropped = |action: &AppAction| matches!(action, AppAction::Abandon { .. });
@@ -339,7 +330,7 @@ fn a_handler_that_hangs_is_cancelled_and_dropped_and_nothing_overtakes_it() {
     bench.report(&hangs, SUSPEND);
     bench.sleep(secs(1));
     assert_eq!(
-        (run(&mut bench).offsets(), lost(&bench, LockLoss::Expired)),
+        (bench.take_run().offsets(), lost(&bench, LockLoss::Expired)),
         (vec![0], 0)
     );
 }
@@ -348,7 +339,7 @@ fn a_handler_that_hangs_is_cancelled_and_dropped_and_nothing_overtakes_it() {
 fn a_body_that_cannot_be_opened_is_buried_in_its_place() {
     let mut bench = owning(|_| {});
     fetch(&mut bench, 0..2);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.report(&first, Verdict::Undecodable);
     assert!(bench.take_runs().is_empty());
     assert_eq!(bench.sent(RequestCode::SEND_MESSAGE_V2).len(), 1);
@@ -360,7 +351,7 @@ fn a_body_that_cannot_be_opened_is_buried_in_its_place() {
 fn a_queue_is_given_back_in_the_order_handler_commit_unlock() {
     let mut bench = owning(|_| {});
     fetch(&mut bench, 0..3);
-    let running = run(&mut bench);
+    let running = bench.take_run();
     lose_share(&mut bench);
     assert_eq!(
         bench.queue(0).map(|queue| queue.state),
@@ -392,7 +383,7 @@ fn a_queue_is_given_back_in_the_order_handler_commit_unlock() {
 fn a_last_commit_that_fails_is_sent_again_before_the_queue_is_unlocked() {
     let mut bench = owning(|_| {});
     fetch(&mut bench, 0..1);
-    let running = run(&mut bench);
+    let running = bench.take_run();
     bench.report(&running, COMMIT);
     bench.refuse_all(COMMIT_OFFSET, ResponseCode::SYSTEM_ERROR);
     lose_share(&mut bench);
@@ -409,7 +400,7 @@ fn the_token_of_a_handler_is_cancelled_when_its_queue_has_waited_long_enough() {
         group.set_orderly_revoke_max(secs(3));
     });
     fetch(&mut bench, 0..1);
-    let _running = run(&mut bench);
+    let _running = bench.take_run();
     lose_share(&mut bench);
     let cancelled = |bench: &Bench| {
         let told = bench.told().iter();
@@ -434,7 +425,7 @@ fn the_token_of_a_handler_is_cancelled_when_its_queue_has_waited_long_enough() {
 fn a_queue_that_comes_back_while_it_is_given_back_keeps_its_lock_and_loses_nothing() {
     let mut bench = owning(|_| {});
     fetch(&mut bench, 0..2);
-    let running = run(&mut bench);
+    let running = bench.take_run();
     lose_share(&mut bench);
     regain_share(&mut bench);
     let queue = bench.queue(0).expect("it is wanted again");
@@ -461,7 +452,7 @@ fn a_queue_that_comes_back_while_it_is_given_back_keeps_its_lock_and_loses_nothi
 fn the_way_out_is_drain_commit_unlock_good_bye() {
     let mut bench = owning(|_| {});
     fetch(&mut bench, 0..3);
-    let running = run(&mut bench);
+    let running = bench.take_run();
     let before = bench.all_sent().len();
     bench.tell(AppEvent::Shutdown { drain: secs(10) });
     bench.sleep(secs(2));
@@ -486,7 +477,7 @@ fn the_way_out_is_drain_commit_unlock_good_bye() {
 fn a_queue_whose_handler_outlives_the_shutdown_is_not_unlocked() {
     let mut bench = owning(|_| {});
     fetch(&mut bench, 0..3);
-    let _running = run(&mut bench);
+    let _running = bench.take_run();
     bench.tell(AppEvent::Shutdown { drain: secs(1) });
     bench.sleep(secs(20));
     assert!(bench.is_closed());
@@ -497,7 +488,7 @@ fn a_queue_whose_handler_outlives_the_shutdown_is_not_unlocked() {
 fn an_offset_that_moves_begins_another_ownership_under_the_same_lock_and_behind_the_handler() {
     let mut bench = owning(|_| {});
     fetch(&mut bench, 0..3);
-    let running = run(&mut bench);
+    let running = bench.take_run();
     let locks = bench.sent(LOCK).len();
     let (pull, _) = bench.expect_pull();
     let mut reset = pull_answer(PullStatus::OffsetMoved, 0, bytes::Bytes::new());
@@ -506,7 +497,7 @@ fn an_offset_that_moves_begins_another_ownership_under_the_same_lock_and_behind_
     fetch(&mut bench, 0..3);
     assert!(bench.take_runs().is_empty(), "its handler runs");
     bench.report(&running, COMMIT);
-    assert_eq!(run(&mut bench).offsets(), [0]);
+    assert_eq!(bench.take_run().offsets(), [0]);
     assert_eq!((bench.sent(LOCK).len(), bench.sent(UNLOCK).len()), (locks, 0));
 }
 

@@ -11,7 +11,7 @@ use rocketmq_consumer_core::wire::request::locks::LockAnswer;
 use rocketmq_consumer_core::wire::request::offsets::CommitOffsetRequest;
 use rocketmq_consumer_core::wire::request::operator::ResetOffsetRequest;
 use rocketmq_consumer_core::wire::request::pull::{PullRequest, PullStatus};
-use rocketmq_consumer_testing::world::{Asked, Bench, Run, StoredMessage, ms, queue, secs};
+use rocketmq_consumer_testing::world::{Asked, Bench, StoredMessage, ms, queue, secs};
 
 const PULL: RequestCode = RequestCode::PULL_MESSAGE;
 const UNLOCK: RequestCode = RequestCode::UNLOCK_BATCH_MQ;
@@ -23,13 +23,10 @@ const SUSPEND: Verdict = Verdict::Ordered(OrderlyOutcome::Suspend);
 
 /// Owns queue 0 of `T` from offset 0, and has sent its first pull.
 fn owning(set_up: impl FnOnce(&mut GroupConfig)) -> Bench {
-    let mut bench = Bench::new(|_, group| {
-        group.subscribe("T".into(), "*").set_mode(ConsumeMode::Orderly);
+    Bench::owning_one_queue(0, |_, group| {
+        group.set_mode(ConsumeMode::Orderly);
         set_up(group);
-    });
-    bench.store("T", 0, 0);
-    bench.settle();
-    bench
+    })
 }
 
 /// Answers whatever pull of `T` is out with the messages from there to 9.
@@ -47,12 +44,6 @@ fn serve(bench: &mut Bench) {
         let messages: Vec<_> = (from..9).map(message).collect();
         bench.found(&pull, &messages, 9);
     }
-}
-
-fn run(bench: &mut Bench) -> Run {
-    let mut runs = bench.take_runs();
-    assert_eq!(runs.len(), 1, "one at a time");
-    runs.remove(0)
 }
 
 fn share(bench: &mut Bench, members: &[&str]) {
@@ -87,7 +78,7 @@ fn last_commit(bench: &Bench) -> Option<i64> {
 fn a_lock_that_is_lost_while_a_queue_comes_back_lets_nobody_overtake_the_handler() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     share(&mut bench, &["c0", "c1"]);
     share(&mut bench, &["c1"]);
     bench.set_locked_elsewhere(0, true);
@@ -100,14 +91,14 @@ fn a_lock_that_is_lost_while_a_queue_comes_back_lets_nobody_overtake_the_handler
     bench.report(&first, COMMIT);
     bench.sleep(ms(200));
     serve(&mut bench);
-    assert_eq!(run(&mut bench).offsets(), [0]);
+    assert_eq!(bench.take_run().offsets(), [0]);
 }
 
 #[test]
 fn a_lock_that_is_lost_while_a_filter_changes_lets_nobody_overtake_the_handler() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.tell(AppEvent::Subscribe {
         group: "G".into(),
         topic: "T".into(),
@@ -129,7 +120,7 @@ fn a_lock_that_is_lost_while_a_filter_changes_lets_nobody_overtake_the_handler()
 fn a_lease_that_ends_while_a_queue_comes_back_lets_nobody_overtake_the_handler() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     share(&mut bench, &["c0", "c1"]);
     share(&mut bench, &["c1"]);
     bench.withhold(LOCK);
@@ -147,7 +138,7 @@ fn a_lease_that_ends_while_a_queue_comes_back_lets_nobody_overtake_the_handler()
 fn a_queue_that_lost_its_lock_and_its_share_waits_for_the_handler_when_it_comes_back() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.set_locked_elsewhere(0, true);
     bench.idle(secs(21));
     share(&mut bench, &["c0", "c1"]);
@@ -160,7 +151,7 @@ fn a_queue_that_lost_its_lock_and_its_share_waits_for_the_handler_when_it_comes_
     assert!(bench.take_runs().is_empty(), "two handlers of one queue");
     bench.report(&first, COMMIT);
     bench.sleep(ms(200));
-    assert_eq!(run(&mut bench).offsets(), [0]);
+    assert_eq!(bench.take_run().offsets(), [0]);
 }
 
 /// A broker that answers a lock with nothing, or not at all, or with what nobody asked for.
@@ -168,7 +159,7 @@ fn a_queue_that_lost_its_lock_and_its_share_waits_for_the_handler_when_it_comes_
 fn answers_that_are_none_give_no_lock_and_take_none() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.withhold(LOCK);
     bench.idle(secs(19));
     let mut asked = 0;
@@ -194,7 +185,7 @@ fn answers_that_are_none_give_no_lock_and_take_none() {
             < secs(30)
     );
     assert!(lock.held, "its lease is not over");
-    assert_eq!(run(&mut bench).offsets(), [1]);
+    assert_eq!(bench.take_run().offsets(), [1]);
     let locked = (0..5_000).map(|id| queue("zz", "elsewhere", id)).collect();
     bench.sleep(secs(2));
     for lock in bench.drop_requests(LOCK) {
@@ -214,9 +205,9 @@ fn answers_that_are_none_give_no_lock_and_take_none() {
 fn a_reset_of_a_queue_that_comes_back_waits_for_the_handler_and_is_not_undone() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.report(&first, COMMIT);
-    let second = run(&mut bench);
+    let second = bench.take_run();
     share(&mut bench, &["c0", "c1"]);
     share(&mut bench, &["c1"]);
     reset(&mut bench, 5);
@@ -228,7 +219,7 @@ fn a_reset_of_a_queue_that_comes_back_waits_for_the_handler_and_is_not_undone() 
     bench.sleep(secs(1));
     serve(&mut bench);
     bench.sleep(secs(6));
-    assert_eq!(run(&mut bench).offsets(), [5]);
+    assert_eq!(bench.take_run().offsets(), [5]);
     assert_eq!(last_commit(&bench), Some(5));
 }
 
@@ -236,7 +227,7 @@ fn a_reset_of_a_queue_that_comes_back_waits_for_the_handler_and_is_not_undone() 
 fn a_reset_while_a_filter_changes_waits_for_the_handler_and_is_not_undone() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.tell(AppEvent::Subscribe {
         group: "G".into(),
         topic: "T".into(),
@@ -258,9 +249,9 @@ fn a_reset_while_a_filter_changes_waits_for_the_handler_and_is_not_undone() {
 fn a_reset_of_a_queue_that_is_given_back_is_what_it_commits_last() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.report(&first, COMMIT);
-    let second = run(&mut bench);
+    let second = bench.take_run();
     share(&mut bench, &["c0", "c1"]);
     reset(&mut bench, 7);
     bench.sleep(secs(1));
@@ -278,7 +269,7 @@ fn a_reset_of_a_queue_that_is_given_back_is_what_it_commits_last() {
 fn a_reset_told_by_the_last_pull_of_a_queue_that_is_given_back_is_what_it_commits_last() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     let (pull, _) = bench.expect_pull();
     share(&mut bench, &["c0", "c1"]);
     bench.reset(&pull, 7);
@@ -294,7 +285,7 @@ fn a_reset_of_a_group_that_leaves_is_committed_and_its_handlers_end_before_it_is
     for by_pull in [false, true] {
         let mut bench = owning(|_| {});
         serve(&mut bench);
-        let first = run(&mut bench);
+        let first = bench.take_run();
         let (pull, _) = bench.expect_pull();
         bench.tell(AppEvent::Shutdown { drain: secs(30) });
         if by_pull {
@@ -317,7 +308,7 @@ fn no_pull_carries_an_offset() {
     let mut bench = owning(|_| {});
     for _ in 0..3 {
         serve(&mut bench);
-        let next = run(&mut bench);
+        let next = bench.take_run();
         bench.report(&next, COMMIT);
         bench.sleep(secs(6));
         let (pull, _) = bench.expect_pull();
@@ -332,7 +323,7 @@ fn no_pull_carries_an_offset() {
 fn nothing_is_delivered_while_paused_and_a_lock_that_was_lost_meanwhile_costs_nothing() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.tell(AppEvent::Pause {
         group: "G".into(),
         scope: FlowScope::Group,
@@ -360,14 +351,14 @@ fn nothing_is_delivered_while_paused_and_a_lock_that_was_lost_meanwhile_costs_no
     });
     bench.sleep(secs(1));
     serve(&mut bench);
-    assert_eq!(run(&mut bench).offsets(), [3]);
+    assert_eq!(bench.take_run().offsets(), [3]);
 }
 
 #[test]
 fn a_seek_while_the_lock_is_in_doubt_is_committed_under_the_new_one() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.withhold(LOCK);
     let conn = bench.conn_to(&rocketmq_consumer_testing::world::address("a"));
     bench.close(conn);
@@ -385,7 +376,7 @@ fn a_seek_while_the_lock_is_in_doubt_is_committed_under_the_new_one() {
     bench.report(&first, COMMIT);
     bench.sleep(secs(6));
     serve(&mut bench);
-    assert_eq!(run(&mut bench).offsets(), [3]);
+    assert_eq!(bench.take_run().offsets(), [3]);
     assert_eq!(last_commit(&bench), Some(3));
 }
 
@@ -393,7 +384,7 @@ fn a_seek_while_the_lock_is_in_doubt_is_committed_under_the_new_one() {
 fn a_shutdown_while_a_queue_rests_ends_at_once() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.report(&first, Verdict::Ordered(OrderlyOutcome::SuspendFor(secs(30))));
     bench.tell(AppEvent::Shutdown { drain: secs(10) });
     bench.sleep(secs(1));
@@ -405,7 +396,7 @@ fn a_shutdown_while_a_queue_rests_ends_at_once() {
 fn a_shutdown_while_a_queue_comes_back_behind_a_handler_ends_in_its_drain() {
     let mut bench = owning(|_| {});
     serve(&mut bench);
-    let _first = run(&mut bench);
+    let _first = bench.take_run();
     share(&mut bench, &["c0", "c1"]);
     share(&mut bench, &["c1"]);
     bench.set_locked_elsewhere(0, true);
@@ -421,7 +412,7 @@ fn a_topic_that_is_given_back_and_wanted_again_while_its_handler_runs_waits_for_
         group.subscribe("U".into(), "*");
     });
     serve(&mut bench);
-    let first = run(&mut bench);
+    let first = bench.take_run();
     bench.tell(AppEvent::Unsubscribe {
         group: "G".into(),
         topic: "T".into(),
@@ -438,6 +429,6 @@ fn a_topic_that_is_given_back_and_wanted_again_while_its_handler_runs_waits_for_
     bench.report(&first, COMMIT);
     bench.sleep(secs(1));
     serve(&mut bench);
-    assert_eq!(run(&mut bench).offsets(), [1]);
+    assert_eq!(bench.take_run().offsets(), [1]);
     assert_eq!(bench.sent(UNLOCK).len(), 0);
 }

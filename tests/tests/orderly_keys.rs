@@ -36,13 +36,10 @@ fn by_key(group: &mut GroupConfig) {
 
 /// Owns queue 0 of `T` from offset 0, and has sent its first pull.
 fn owning(set_up: impl FnOnce(&mut GroupConfig)) -> Bench {
-    let mut bench = Bench::new(|_, group| {
+    Bench::owning_one_queue(0, |_, group| {
         by_key(group);
         set_up(group);
-    });
-    bench.store("T", 0, 0);
-    bench.settle();
-    bench
+    })
 }
 
 /// A message whose key is this letter; `-` stands for none.

@@ -383,6 +383,16 @@ impl Bench {
         &self.dialled
     }
 
+    /// Takes the one run that was handed out since the last call.
+    ///
+    /// # Panics
+    /// When it was none, or more than one.
+    pub fn take_run(&mut self) -> Run {
+        let mut runs = self.take_runs();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs.remove(0)
+    }
+
     /// Takes the runs that were handed out since the last call.
     pub fn take_runs(&mut self) -> Vec<Run> {
         mem::take(&mut self.runs)

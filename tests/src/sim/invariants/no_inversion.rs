@@ -50,7 +50,7 @@ pub(super) struct NoInversion {
     hands: BTreeMap<(Life, QueueNo), Hand>,
     copies: Requests<u32>,
     /// What a member had finished when it wrote that it gives a lock back.
-    given: BTreeMap<(MemberId, QueueNo), QueueOffset>,
+    given: BTreeMap<(MemberId, GroupNo, QueueNo), QueueOffset>,
     /// Below this everything was finished before the lock was given back.
     frontiers: BTreeMap<(GroupNo, QueueNo), QueueOffset>,
     /// Queues that were reset and that nobody has taken up since.
@@ -125,12 +125,12 @@ impl NoInversion {
             } => {
                 self.copies.asked(life, conn, opaque, origin);
             }
-            Deed::Unlocking { queue, .. }
+            Deed::Unlocking { group, queue }
                 if !self.obstacles.met(at, life) && !self.leases.is_lost(life, queue) =>
             {
                 let done = self.hands.get(&(life, queue)).and_then(|hand| hand.done);
                 if let (Some(done), Some(member)) = (done, self.members.get(&life)) {
-                    self.given.insert((*member, queue), done);
+                    self.given.insert((*member, group, queue), done);
                 }
             }
             _ => {}
@@ -147,7 +147,7 @@ impl NoInversion {
             } => {
                 let key = (group, queue);
                 let is_odd = is_odd || self.resets.contains(&key);
-                if let Some(done) = self.given.remove(&(member, queue)).filter(|_| !is_odd) {
+                if let Some(done) = self.given.remove(&(member, group, queue)).filter(|_| !is_odd) {
                     // One of ours ends with what it finished; what a Java-like one sent before may be stored after.
                     let is_overtaken =
                         view.allowances().java_members && view.committed(group, queue) < Some(done);
@@ -168,7 +168,8 @@ impl NoInversion {
             BrokerDeed::Reset { group, queue, .. } => {
                 self.frontiers.remove(&(group, queue));
                 self.resets.insert((group, queue));
-                self.given.retain(|(_, of), _| *of != queue);
+                self.given
+                    .retain(|(_, of, which), _| (*of, *which) != (group, queue));
             }
             BrokerDeed::SentBack { queue, offset, .. } => {
                 let hands = self.hands.iter_mut().filter(|((_, of), _)| *of == queue);
@@ -356,6 +357,18 @@ mod tests {
             .as_life(1)
             .assign(1, 101)
             .deliver(1, 101..102)
+            .legal();
+        let mut of_another_group = handed_over();
+        let (group, member) = (GroupNo(1), Some(MemberId(0)));
+        of_another_group.broker(BrokerDeed::Unlocked {
+            group,
+            queue: QUEUE,
+            member,
+        });
+        of_another_group
+            .as_life(1)
+            .assign(1, 100)
+            .deliver(1, 100..101)
             .legal();
         let mut expired = handed_over();
         expired.as_life(1).assign(1, 100).deliver(1, 100..101).legal();
