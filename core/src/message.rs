@@ -7,6 +7,7 @@
 
 mod batch;
 mod delay_level;
+mod draft;
 mod outcome;
 mod owned;
 
@@ -20,10 +21,11 @@ use bytes::Bytes;
 
 pub use batch::Batch;
 pub use delay_level::{DelayLevel, NoSuchLevel};
+pub use draft::{Draft, DraftError};
 pub use outcome::{OrderlyOutcome, Outcome};
 pub use owned::OwnedMessage;
 
-use crate::ids::{BrokerName, PhysicalOffset, QueueId, QueueOffset};
+use crate::ids::{BrokerName, PhysicalOffset, QueueId, QueueOffset, Topic};
 use crate::time::WallTime;
 use crate::wire::body::{Body, BodyError, BodyLimits, CrcPolicy, CrcState};
 use crate::wire::properties::{Properties, name};
@@ -48,6 +50,11 @@ impl Message {
             position,
             opened: None,
         })
+    }
+
+    /// A message that no broker has stored, for tests of handlers.
+    pub fn draft(topic: impl Into<Topic>) -> Draft {
+        Draft::new(topic.into())
     }
 
     /// The topic it was sent to. Of a redelivered message that is the topic of its first delivery,

@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use rocketmq_consumer_core::event::{AppEvent, RunRange};
-use rocketmq_consumer_core::ids::ConsumeId;
+use rocketmq_consumer_core::ids::{ConsumeId, GroupKey};
 
 use crate::driver::{Command, Inbox};
 use crate::runs::Run;
@@ -79,6 +79,22 @@ impl Token {
             range: run.range,
             attempt: run.attempt,
             inbox,
+            cancelled: AtomicBool::new(false),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Of a call that nobody has ordered; what it says goes nowhere.
+    pub(crate) fn of_rehearsal(attempt: u32) -> Self {
+        let group = GroupKey {
+            slot: 0,
+            generation: 0,
+        };
+        Self {
+            id: ConsumeId { group, run: 0 },
+            range: RunRange { start: 0, end: 1 },
+            attempt,
+            inbox: Arc::default(),
             cancelled: AtomicBool::new(false),
             waiting: Mutex::default(),
         }

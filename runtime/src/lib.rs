@@ -39,6 +39,7 @@ mod opener;
 mod outcome;
 mod record;
 mod registry;
+mod rehearsal;
 mod runs;
 mod runtime;
 mod store;
@@ -58,6 +59,7 @@ pub use error::{BoxError, ChangeError, Closed, FilterRefusal, ReadyError, StartE
 pub use notices::Notices;
 pub use outcome::{FirstDone, IntoBatchOutcome, IntoOutcome};
 pub use record::{RecordTo, Recorder};
+pub use rehearsal::Rehearsal;
 pub use runtime::Runtime;
 pub use store::{FileStore, MemoryStore, OpenStore, Store};
 pub use stream::{Delivery, DeliveryStream};
@@ -73,7 +75,7 @@ pub use rocketmq_consumer_core::ids::{
     BrokerName, ClientId, ConsumerGroup, MessageQueue, PeerAddr, QueueId, QueueOffset, StoreKey, StoreKind,
     Topic,
 };
-pub use rocketmq_consumer_core::message::{Message, OrderlyOutcome, Outcome};
+pub use rocketmq_consumer_core::message::{Draft, DraftError, Message, OrderlyOutcome, Outcome};
 pub use rocketmq_consumer_core::notice::{Notice, NoticeKind};
 pub use rocketmq_consumer_core::rate::Rate;
 pub use rocketmq_consumer_core::status::{LinkTrouble, Status};
