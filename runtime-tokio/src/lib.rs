@@ -39,7 +39,8 @@
 //! ```
 //!
 //! `examples/` has a short program for each way: `consume`, `batch`, `orderly`, `stream`, `several_groups`, and
-//! `shutdown` with notices, status and a changing pace. A program of its own needs tokio's features `macros` and
+//! `shutdown` with notices, status and a changing pace; `axum` beside a web server, `database` with a transaction for each
+//! batch, `testing` with a handler's own tests, which need no broker. A program of its own needs tokio's features `macros` and
 //! `rt-multi-thread`, and `signal` for Ctrl-C.
 //!
 //! The log goes to `tracing` under the target `rocketmq`; it is seen once a subscriber is installed.
