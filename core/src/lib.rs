@@ -8,6 +8,11 @@
 
 extern crate alloc;
 
+/// The page of the crate: its program is run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
+
 pub mod action;
 pub mod allocate;
 #[cfg(feature = "broker")]

@@ -54,6 +54,11 @@
 //! time drivers enabled, or give one by [`TokioRuntime::on`].
 #![forbid(unsafe_code)]
 
+/// The page of the crate: its program is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
+
 #[cfg(feature = "broker")]
 pub mod broker;
 mod socket;
