@@ -24,6 +24,9 @@
 //! streams and settings. Tasks run on async-std's executor, whoever starts a consumer; handlers that block go to its
 //! blocking threads.
 //!
+//! With the feature `broker`, `broker::EmbeddedBroker` is a small cluster inside the process: for tests of
+//! programs that use this crate.
+//!
 //! The authors of async-std recommend smol to new programs. Sockets and timers here are those of `async-io`, on which
 //! both stand, and one file names async-std, in two places: `async_std_runtime.rs`.
 //!
@@ -31,6 +34,10 @@
 #![forbid(unsafe_code)]
 
 mod async_std_runtime;
+#[cfg(feature = "broker")]
+pub mod broker;
+#[cfg(feature = "broker")]
+mod listening;
 mod sleep;
 mod socket;
 

@@ -61,6 +61,8 @@ pub struct Readme;
 
 #[cfg(feature = "broker")]
 pub mod broker;
+#[cfg(feature = "broker")]
+mod listening;
 mod socket;
 mod tokio_runtime;
 

@@ -37,6 +37,12 @@ impl TokioRuntime {
             ..Self::new()
         }
     }
+
+    /// Lets what is made here belong to the runtime that was given.
+    #[cfg(feature = "broker")]
+    pub(crate) fn enter(&self) -> Option<tokio::runtime::EnterGuard<'_>> {
+        self.handle.as_ref().map(Handle::enter)
+    }
 }
 
 impl Default for TokioRuntime {

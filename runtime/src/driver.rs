@@ -7,8 +7,6 @@ mod inbox;
 mod reader;
 mod subscribing;
 mod telling;
-mod timer;
-mod writer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -28,11 +26,11 @@ use crate::driver::conn::Conn;
 use crate::driver::groups::Groups;
 pub(crate) use crate::driver::inbox::{Command, Inbox, Settled, StartGroup};
 pub(crate) use crate::driver::subscribing::SubscriptionChange;
-use crate::driver::timer::Timer;
 use crate::machine::Machine;
 use crate::notices::NoticeHub;
 use crate::record::Recorder;
 use crate::runtime::Runtime;
+use crate::timer::Timer;
 
 /// Commands in one turn, and events of one connection in one turn, before the task yields.
 const BUDGET: usize = 128;

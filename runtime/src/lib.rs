@@ -23,6 +23,8 @@
 mod allocate;
 mod answer;
 mod blocking;
+#[cfg(feature = "broker")]
+pub mod broker;
 mod builder;
 mod client;
 mod client_id;
@@ -33,6 +35,8 @@ mod driver;
 mod error;
 mod handler;
 mod lanes;
+#[cfg(feature = "broker")]
+mod listening;
 mod machine;
 mod notices;
 mod opener;
@@ -47,7 +51,9 @@ mod stream;
 mod sync;
 #[cfg(test)]
 mod testing;
+mod timer;
 mod typed;
+mod writer;
 
 pub use allocate::Allocate;
 pub use answer::Answer;

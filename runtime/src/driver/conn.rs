@@ -13,7 +13,7 @@ use rocketmq_consumer_core::ids::ConnId;
 use rocketmq_consumer_core::time::Instant;
 
 use crate::driver::reader::FrameReader;
-use crate::driver::writer::WriteQueue;
+use crate::writer::WriteQueue;
 
 /// While a large frame trickles in, the machine hears this often that the link is not silent.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);

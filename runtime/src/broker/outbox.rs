@@ -1,10 +1,13 @@
 use std::collections::VecDeque;
-use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
 
+use atomic_waker::AtomicWaker;
 use bytes::Bytes;
-use tokio::sync::Notify;
+
+use crate::sync::lock;
+use crate::writer::WriteQueue;
 
 /// Above this many waiting bytes nothing more is read from a client: who does not read its answers gets no
 /// further ones by asking.
@@ -22,29 +25,39 @@ const LIMIT_OF_ALL: usize = 1 << 30;
 #[derive(Debug, Default)]
 pub(super) struct Waiting(AtomicUsize);
 
-/// The frames that wait for one client, between the driver and its writer.
+/// The frames that wait for one client, between the driver and the task of its connection.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     state: Mutex<State>,
     /// What waits here is counted there too.
     all: Arc<Waiting>,
-    /// For the writer: there are frames, or there will be none any more.
-    frames: Notify,
-    /// For the reader: there is room again, or nothing is to be read any more.
-    room: Notify,
+    /// The task of the connection.
+    task: AtomicWaker,
 }
 
 #[derive(Debug, Default)]
 struct State {
     frames: VecDeque<Bytes>,
-    /// What waits here and what the writer has taken and not written yet.
+    /// What waits here and what the connection has taken and not written yet.
     bytes: usize,
     closed: bool,
+    cut: bool,
 }
 
 /// The client does not read, and too much waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overflow;
+
+/// Whether something may be read from a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Yes.
+    Yes,
+    /// Not before it has read what waits for it.
+    Full,
+    /// Never again: no frame is taken any more.
+    Closed,
+}
 
 impl Outbox {
     /// An empty one among others.
@@ -59,7 +72,7 @@ impl Outbox {
     /// # Errors
     /// Too much waits already.
     pub(super) fn push(&self, frame: Bytes) -> Result<(), Overflow> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.closed {
             return Ok(());
         }
@@ -71,121 +84,130 @@ impl Outbox {
         }
         state.bytes = bytes;
         self.all.0.fetch_add(frame.len(), Ordering::Relaxed);
+        let was_empty = state.frames.is_empty();
         state.frames.push_back(frame);
         drop(state);
-        self.frames.notify_one();
+        // Whoever put the first one there has woken the task, and it has taken nothing since.
+        if was_empty {
+            self.task.wake();
+        }
         Ok(())
     }
 
-    /// Everything that waits, for the writer; `None` when there will be nothing any more.
-    pub(super) async fn take(&self) -> Option<VecDeque<Bytes>> {
-        loop {
-            {
-                let mut state = self.lock();
-                if !state.frames.is_empty() {
-                    return Some(mem::take(&mut state.frames));
-                }
-                if state.closed {
-                    return None;
-                }
-            }
-            self.frames.notified().await;
-        }
+    /// Whom to wake when there are frames, or the end has come. Call before looking for them.
+    pub(super) fn register(&self, task: &Waker) {
+        self.task.register(task);
     }
 
-    /// Notes that the writer has written so many bytes.
+    /// Hands everything that waits to the writer. False when there will be nothing any more.
+    pub(super) fn take(&self, writer: &mut WriteQueue) -> bool {
+        let mut state = lock(&self.state);
+        let is_over = state.closed && state.frames.is_empty();
+        state.frames.drain(..).for_each(|frame| writer.push(frame));
+        !is_over
+    }
+
+    /// Notes that so many bytes have been written.
     pub(super) fn written(&self, bytes: usize) {
-        let mut state = self.lock();
-        let was_full = state.bytes > FULL;
+        let mut state = lock(&self.state);
         let written = bytes.min(state.bytes);
         state.bytes -= written;
         self.all.0.fetch_sub(written, Ordering::Relaxed);
-        if was_full && state.bytes <= FULL {
-            drop(state);
-            self.room.notify_one();
+    }
+
+    /// Whether something may be read from the client. Room is made by [`Self::written`] alone.
+    pub(super) fn room(&self) -> Room {
+        let state = lock(&self.state);
+        match (state.closed, state.bytes <= FULL) {
+            (true, _) => Room::Closed,
+            (false, true) => Room::Yes,
+            (false, false) => Room::Full,
         }
     }
 
-    /// Waits until something may be read from the client. False when nothing is to be read any more.
-    pub(super) async fn room(&self) -> bool {
-        loop {
-            {
-                let state = self.lock();
-                if state.closed {
-                    return false;
-                }
-                if state.bytes <= FULL {
-                    return true;
-                }
-            }
-            self.room.notified().await;
-        }
-    }
-
-    /// Takes no further frames. The writer still gets those that wait.
+    /// Takes no further frames. Those that wait are still written.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.frames.notify_one();
-        self.room.notify_one();
+        lock(&self.state).closed = true;
+        self.task.wake();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing under this lock can panic half-way.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Ends the connection, whatever waits.
+    pub(super) fn cut(&self) {
+        {
+            let mut state = lock(&self.state);
+            (state.closed, state.cut) = (true, true);
+        }
+        self.task.wake();
+    }
+
+    /// Whether the connection has to end at once.
+    pub(super) fn is_cut(&self) -> bool {
+        lock(&self.state).cut
     }
 }
 
 impl Drop for Outbox {
     /// What was not written waits no more.
     fn drop(&mut self) {
-        let bytes = self.lock().bytes;
+        let bytes = lock(&self.state).bytes;
         self.all.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::Future;
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
 
     use super::*;
+    use crate::testing::Sink;
 
-    fn now<T>(future: impl Future<Output = T>) -> Option<T> {
-        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(value) => Some(value),
-            Poll::Pending => None,
+    /// What a writer gets that takes everything.
+    fn taken(outbox: &Outbox) -> (bool, String) {
+        let (mut writer, mut sink) = (WriteQueue::default(), Sink::new(usize::MAX));
+        let goes_on = outbox.take(&mut writer);
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(written) = writer.poll_write(Pin::new(&mut sink), &mut cx) {
+            written.unwrap();
         }
+        (goes_on, String::from_utf8(sink.taken).unwrap())
+    }
+
+    fn taken_unwritten(outbox: &Outbox) {
+        assert!(outbox.take(&mut WriteQueue::default()));
     }
 
     #[test]
     fn the_writer_gets_everything_at_once_and_the_rest_after_the_end() {
         let outbox = Outbox::default();
-        assert_eq!(now(outbox.take()), None);
+        assert_eq!(taken(&outbox), (true, String::new()));
         outbox.push(Bytes::from_static(b"a")).unwrap();
         outbox.push(Bytes::from_static(b"b")).unwrap();
-        assert_eq!(now(outbox.take()).unwrap().unwrap(), ["a", "b"]);
+        assert_eq!(taken(&outbox), (true, "ab".to_owned()));
         outbox.push(Bytes::from_static(b"c")).unwrap();
         outbox.close();
         outbox.push(Bytes::from_static(b"d")).unwrap();
-        assert_eq!(now(outbox.take()).unwrap().unwrap(), ["c"]);
-        assert_eq!(now(outbox.take()), Some(None));
+        assert_eq!(taken(&outbox), (true, "c".to_owned()));
+        assert_eq!(taken(&outbox), (false, String::new()));
+        assert!(!outbox.is_cut());
+        outbox.cut();
+        assert!(outbox.is_cut());
     }
 
     #[test]
     fn a_client_that_does_not_read_is_not_read_from() {
         let outbox = Outbox::default();
         outbox.push(vec![0; FULL].into()).unwrap();
-        assert_eq!(now(outbox.room()), Some(true));
+        assert_eq!(outbox.room(), Room::Yes);
         outbox.push(Bytes::from_static(b"x")).unwrap();
-        assert_eq!(now(outbox.room()), None);
+        assert_eq!(outbox.room(), Room::Full);
         // What the writer has taken is not written yet.
-        now(outbox.take()).unwrap().unwrap();
-        assert_eq!(now(outbox.room()), None);
+        taken_unwritten(&outbox);
+        assert_eq!(outbox.room(), Room::Full);
         outbox.written(1);
-        assert_eq!(now(outbox.room()), Some(true));
+        assert_eq!(outbox.room(), Room::Yes);
         outbox.close();
-        assert_eq!(now(outbox.room()), Some(false));
+        assert_eq!(outbox.room(), Room::Closed);
     }
 
     #[test]
@@ -195,7 +217,7 @@ mod tests {
         assert_eq!(outbox.push(half.clone()), Ok(()));
         assert_eq!(outbox.push(half.clone()), Ok(()));
         assert_eq!(outbox.push(Bytes::from_static(b"x")), Err(Overflow));
-        now(outbox.take()).unwrap().unwrap();
+        taken_unwritten(&outbox);
         assert_eq!(outbox.push(half), Err(Overflow), "taken is not written");
         outbox.written(LIMIT);
         assert_eq!(outbox.push(vec![0; LIMIT + 1].into()), Ok(()));

@@ -9,7 +9,7 @@ use futures_io::AsyncWrite;
 /// Frames in one system call; more than a busy link ever has waiting.
 const SLICES: usize = 32;
 
-/// Frames that wait to be written, in order. The machine bounds their bytes: it learns of every byte that
+/// Frames that wait to be written, in order. Whoever pushes them bounds their bytes: it learns of every byte that
 /// has left.
 #[derive(Default)]
 pub(crate) struct WriteQueue {
@@ -22,6 +22,12 @@ impl WriteQueue {
         if !frame.is_empty() {
             self.frames.push_back(frame);
         }
+    }
+
+    /// Whether nothing waits.
+    #[cfg(feature = "broker")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
     }
 
     /// Writes what the socket takes in one go and says how many bytes that was; pending as well when
