@@ -1,7 +1,8 @@
-//! The machine driven by hand: one thread, `std::net`, no runtime.
+//! The machine driven by hand: blocking sockets and threads of the standard library, no runtime.
 //!
-//! It shows all a driver has to do: move bytes, keep a clock, run handlers. There is no protocol
-//! here.
+//! One thread has the machine. Whatever blocks has a thread of its own, and all of them talk to that one through a
+//! channel of fixed length. There is no protocol here. The chapter "Drive the machine yourself" of the crate's
+//! documentation goes through it line by line.
 //!
 //! ```text
 //! cargo run -p rocketmq-consumer-core --example blocking -- 127.0.0.1:9876 my-group my-topic
@@ -12,10 +13,11 @@
     reason = "a driver names the actions it performs"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,203 +25,259 @@ use bytes::Bytes;
 use rocketmq_consumer_core::action::{Action, AppAction, NetAction};
 use rocketmq_consumer_core::config::{ClientConfig, GroupConfig, StartAt};
 use rocketmq_consumer_core::consumer::ConsumerState;
-use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, Verdict};
-use rocketmq_consumer_core::ids::{ClientId, ConnId, ConsumerGroup, Topic};
-use rocketmq_consumer_core::message::Outcome;
+use rocketmq_consumer_core::event::{AppEvent, Event, NetCause, NetEvent, Report, RunRange, Verdict};
+use rocketmq_consumer_core::ids::{ClientId, ConnId, ConsumerGroup, PeerAddr, Topic};
+use rocketmq_consumer_core::message::{Message, Outcome};
 use rocketmq_consumer_core::step::Seed;
 use rocketmq_consumer_core::time::{Instant, WallTime};
-
-/// The driver's clock: the only place that reads one.
-struct Clock(std::time::Instant);
-
-impl Clock {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "a driver reads the clock so that nobody else has to"
-    )]
-    fn start() -> (Self, WallTime, Seed) {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let wall = WallTime::from_unix_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(0));
-        (
-            Self(std::time::Instant::now()),
-            wall,
-            Seed(u64::from(since_epoch.subsec_nanos())),
-        )
-    }
-
-    fn now(&self) -> Instant {
-        Instant::from_micros(u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-}
-
-struct Driver {
-    clock: Clock,
-    consumer: ConsumerState,
-    sockets: BTreeMap<ConnId, TcpStream>,
-}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let usage = "usage: blocking NAME_SERVER GROUP TOPIC";
-    let (name_server, group, topic) = (
-        args.next().ok_or(usage)?,
-        args.next().ok_or(usage)?,
-        args.next().ok_or(usage)?,
-    );
-
-    let (clock, wall, seed) = Clock::start();
-    let client_id = ClientId::from(format!("127.0.0.1@{}#{}", std::process::id(), seed.0));
-    let client = ClientConfig::new(client_id, vec![name_server.parse()?]);
-    let mut group = GroupConfig::new(ConsumerGroup::from(group));
-    group
-        .subscribe(Topic::from(topic), "*")
-        .set_start_at(StartAt::Earliest);
-
-    let consumer = ConsumerState::new(client, seed, clock.now(), wall)?;
-    let mut driver = Driver {
-        clock,
-        consumer,
-        sockets: BTreeMap::new(),
-    };
-    driver.feed(AppEvent::StartGroup(group.into()));
-    loop {
-        let moved = driver.read_sockets();
-        if driver
-            .consumer
-            .poll_timeout()
-            .is_some_and(|wakeup| wakeup.at <= driver.clock.now())
-        {
-            driver.feed(Event::Wakeup);
-        }
-        // A real driver would sleep until a socket or the timeout is ready.
-        if !moved {
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-impl Driver {
-    /// One event in, every action out.
-    fn feed(&mut self, event: impl Into<Event>) {
-        self.consumer.handle(self.clock.now(), event.into());
-        while let Some(action) = self.consumer.poll_action() {
-            match action {
-                Action::Net(action) => self.network(action),
-                Action::App(action) => self.application(action),
-                other => eprintln!("not needed here: {other:?}"),
-            }
-        }
-    }
-
-    fn network(&mut self, action: NetAction) {
-        match action {
-            NetAction::Lookup { conn, name } => {
-                let found = (&*name, 0).to_socket_addrs().into_iter().flatten();
-                let addresses = found.map(|addr| addr.ip().to_string().into()).collect();
-                self.feed(NetEvent::Resolved { conn, addresses });
-            }
-            NetAction::Connect { conn, addr, .. } => {
-                let event = match TcpStream::connect((addr.host(), addr.port())) {
-                    Ok(socket) => match socket.set_nonblocking(true).and(socket.set_nodelay(true)) {
-                        Ok(()) => {
-                            self.sockets.insert(conn, socket);
-                            NetEvent::Connected { conn }
-                        }
-                        Err(_) => NetEvent::ConnectFailed {
-                            conn,
-                            cause: NetCause::Other,
-                        },
-                    },
-                    Err(_) => NetEvent::ConnectFailed {
-                        conn,
-                        cause: NetCause::Refused,
-                    },
-                };
-                self.feed(event);
-            }
-            NetAction::Send { conn, frame } => {
-                let written = self
-                    .sockets
-                    .get_mut(&conn)
-                    .is_some_and(|socket| write_all(socket, &frame).is_ok());
-                self.feed(if written {
-                    NetEvent::Sent {
-                        conn,
-                        bytes: u32::try_from(frame.len()).unwrap_or(u32::MAX),
-                    }
-                } else {
-                    NetEvent::Closed {
-                        conn,
-                        cause: NetCause::Reset,
-                    }
-                });
-            }
-            NetAction::Close { conn } => drop(self.sockets.remove(&conn)),
-            other => eprintln!("not needed here: {other:?}"),
-        }
-    }
-
-    fn application(&mut self, action: AppAction) {
-        match action {
-            AppAction::Consume { id, batch, range, .. } => {
-                for message in batch
-                    .messages()
-                    .skip(range.start as usize)
-                    .take(range.len() as usize)
-                {
-                    let body = message.body().unwrap_or_default();
-                    println!("{}", String::from_utf8_lossy(&body));
-                }
-                let report = Report::All(Verdict::Handled(Outcome::Done));
-                self.feed(AppEvent::Consumed { id, range, report });
-            }
-            AppAction::Notice(notice) => eprintln!("{:?}", notice.kind),
-            other => eprintln!("{other:?}"),
-        }
-    }
-
-    /// Hands over whatever has come; true when anything has.
-    fn read_sockets(&mut self) -> bool {
-        let mut events = Vec::new();
-        let mut buffer = vec![0; 64 * 1024];
-        for (conn, socket) in &mut self.sockets {
-            match socket.read(&mut buffer) {
-                Ok(0) => events.push(NetEvent::Closed {
-                    conn: *conn,
-                    cause: NetCause::EndOfStream,
-                }),
-                Ok(n) => events.push(NetEvent::Received {
-                    conn: *conn,
-                    bytes: Bytes::copy_from_slice(&buffer[..n]),
-                }),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => events.push(NetEvent::Closed {
-                    conn: *conn,
-                    cause: NetCause::Reset,
-                }),
-            }
-        }
-        let moved = !events.is_empty();
-        for event in events {
-            if let NetEvent::Closed { conn, .. } = &event {
-                self.sockets.remove(conn);
-            }
-            self.feed(event);
-        }
-        moved
-    }
-}
-
-/// Writes everything to a socket that does not block; a peer that does not read holds this driver up.
-fn write_all(socket: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match socket.write(bytes) {
-            Ok(n) => bytes = &bytes[n..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                thread::sleep(Duration::from_millis(1))
-            }
-            Err(error) => return Err(error),
-        }
-    }
+    let [name_server, group, topic] = [args.next(), args.next(), args.next()].map(|arg| arg.ok_or(usage));
+    let driver = Driver::new(&name_server?, &group?, &topic?, |message| {
+        println!("{}", String::from_utf8_lossy(&message.body().unwrap_or_default()));
+        Outcome::Done
+    })?;
+    let stopper = driver.stopper();
+    thread::spawn(move || {
+        eprintln!("Enter ends it");
+        let _line = io::stdin().read_line(&mut String::new());
+        stopper.stop();
+    });
+    driver.run();
     Ok(())
+}
+
+/// What the machine's thread is told.
+enum Input {
+    Event(Event),
+    /// How an attempt to connect went. The machine need not know what a socket is.
+    Connected(ConnId, io::Result<TcpStream>),
+    Closed(ConnId, NetCause),
+}
+
+/// What may wait for the machine's thread. Whoever finds it full waits, and so do the peers behind them.
+const INPUTS: usize = 64;
+
+/// How long a peer may take nothing of what is written to it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a run that was begun may take when the consumer stops.
+const DRAIN: Duration = Duration::from_secs(10);
+
+const NEVER: Instant = Instant::from_micros(u64::MAX);
+
+/// One machine, its clock, its sockets and a handler.
+pub struct Driver<H> {
+    started: std::time::Instant,
+    machine: ConsumerState,
+    handler: H,
+    dialing: BTreeSet<ConnId>,
+    sockets: BTreeMap<ConnId, TcpStream>,
+    sender: SyncSender<Input>,
+    inputs: Receiver<Input>,
+    is_closed: bool,
+}
+
+/// Ends a driver from another thread.
+pub struct Stopper(SyncSender<Input>);
+
+impl Stopper {
+    /// Lets it finish what was begun, commit, say farewell and return.
+    pub fn stop(self) {
+        let shutdown = AppEvent::Shutdown { drain: DRAIN };
+        let _ended_already = self.0.send(Input::Event(shutdown.into()));
+    }
+}
+
+impl<H: FnMut(&Message) -> Outcome> Driver<H> {
+    /// A consumer of one topic, from its first message on.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a driver reads the clock so that nobody else has to"
+    )]
+    pub fn new(name_server: &str, group: &str, topic: &str, handler: H) -> Result<Self, Box<dyn Error>> {
+        let started = std::time::Instant::now();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let wall = WallTime::from_unix_millis(since_1970.as_millis().try_into()?);
+        let seed = Seed(since_1970.subsec_nanos().into());
+
+        let client_id = ClientId::from(format!("127.0.0.1@{}#{}", std::process::id(), seed.0));
+        let client = ClientConfig::new(client_id, vec![name_server.parse()?]);
+        let mut machine = ConsumerState::new(client, seed, Instant::ZERO, wall)?;
+        let mut group = GroupConfig::new(ConsumerGroup::from(group.to_owned()));
+        group
+            .subscribe(Topic::from(topic.to_owned()), "*")
+            .set_start_at(StartAt::Earliest);
+        machine.handle(Instant::ZERO, AppEvent::StartGroup(group.into()).into());
+
+        let (sender, inputs) = sync_channel(INPUTS);
+        Ok(Self {
+            started,
+            machine,
+            handler,
+            dialing: BTreeSet::new(),
+            sockets: BTreeMap::new(),
+            sender,
+            inputs,
+            is_closed: false,
+        })
+    }
+
+    /// Who can end it.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.sender.clone())
+    }
+
+    /// Works until the machine has closed everything.
+    pub fn run(mut self) {
+        loop {
+            self.act();
+            if self.is_closed {
+                return;
+            }
+            let wakeup = self.machine.poll_timeout().map_or(NEVER, |wakeup| wakeup.at);
+            match self.inputs.recv_timeout(wakeup.saturating_since(self.now())) {
+                Ok(Input::Event(event)) => self.feed(event),
+                Ok(Input::Connected(conn, result)) => self.connected(conn, result),
+                Ok(Input::Closed(conn, cause)) => self.closed(conn, cause),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("a sender is kept here"),
+            }
+            if wakeup <= self.now() {
+                self.feed(Event::Wakeup);
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_micros(self.started.elapsed().as_micros().try_into().unwrap_or(u64::MAX))
+    }
+
+    fn feed(&mut self, event: impl Into<Event>) {
+        self.machine.handle(self.now(), event.into());
+    }
+
+    /// Does what the machine wants, until it wants nothing more.
+    fn act(&mut self) {
+        while let Some(action) = self.machine.poll_action() {
+            match action {
+                Action::Net(NetAction::Lookup { conn, name }) => self.look_up(conn, name.to_string()),
+                Action::Net(NetAction::Connect { conn, addr, .. }) => self.dial(conn, addr),
+                Action::Net(NetAction::Send { conn, frame }) => self.send(conn, &frame),
+                Action::Net(NetAction::Close { conn }) => self.close(conn),
+                Action::App(AppAction::Consume { id, batch, range, .. }) => {
+                    let run = batch
+                        .messages()
+                        .skip(range.start as usize)
+                        .take(range.len() as usize);
+                    for (position, message) in (range.start..).zip(run) {
+                        let range = RunRange {
+                            start: position,
+                            end: position + 1,
+                        };
+                        let report = Report::All(Verdict::Handled((self.handler)(&message)));
+                        self.feed(AppEvent::Consumed { id, range, report });
+                    }
+                }
+                Action::App(AppAction::Notice(notice)) => eprintln!("{:?}", notice.kind),
+                Action::App(AppAction::Closed) => self.is_closed = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn look_up(&self, conn: ConnId, name: String) {
+        let sender = self.sender.clone();
+        thread::spawn(move || {
+            let found = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
+            let addresses = found.map(|addr| addr.ip().to_string().into()).collect();
+            let _ended = sender.send(Input::Event(NetEvent::Resolved { conn, addresses }.into()));
+        });
+    }
+
+    fn dial(&mut self, conn: ConnId, addr: PeerAddr) {
+        self.dialing.insert(conn);
+        let sender = self.sender.clone();
+        thread::spawn(move || {
+            let socket = TcpStream::connect((addr.host(), addr.port()));
+            let _ended = sender.send(Input::Connected(conn, socket));
+        });
+    }
+
+    fn connected(&mut self, conn: ConnId, result: io::Result<TcpStream>) {
+        if !self.dialing.remove(&conn) {
+            return; // The machine was tired of waiting and has closed it.
+        }
+        match result.and_then(|socket| Ok((socket.try_clone()?, prepared(socket)?))) {
+            Ok((input, socket)) => {
+                self.sockets.insert(conn, socket);
+                let sender = self.sender.clone();
+                thread::spawn(move || read(conn, input, &sender));
+                self.feed(NetEvent::Connected { conn });
+            }
+            Err(error) => self.feed(NetEvent::ConnectFailed {
+                conn,
+                cause: cause_of(&error),
+            }),
+        }
+    }
+
+    fn send(&mut self, conn: ConnId, frame: &Bytes) {
+        let Some(socket) = self.sockets.get_mut(&conn) else {
+            return;
+        };
+        match socket.write_all(frame) {
+            Ok(()) => {
+                let bytes = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+                self.feed(NetEvent::Sent { conn, bytes });
+            }
+            Err(error) => self.closed(conn, cause_of(&error)),
+        }
+    }
+
+    fn closed(&mut self, conn: ConnId, cause: NetCause) {
+        self.close(conn);
+        self.feed(NetEvent::Closed { conn, cause });
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        self.dialing.remove(&conn);
+        if let Some(socket) = self.sockets.remove(&conn) {
+            let _gone_already = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn prepared(socket: TcpStream) -> io::Result<TcpStream> {
+    socket.set_nodelay(true)?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    Ok(socket)
+}
+
+/// Hands over what comes until nothing more does.
+fn read(conn: ConnId, mut socket: TcpStream, sender: &SyncSender<Input>) {
+    let mut buffer = vec![0; 64 << 10];
+    let cause = loop {
+        let bytes = match socket.read(&mut buffer) {
+            Ok(0) => break NetCause::EndOfStream,
+            Ok(read) => Bytes::copy_from_slice(&buffer[..read]),
+            Err(error) => break cause_of(&error),
+        };
+        let received = NetEvent::Received { conn, bytes };
+        if sender.send(Input::Event(received.into())).is_err() {
+            return;
+        }
+    };
+    let _ended = sender.send(Input::Closed(conn, cause));
+}
+
+fn cause_of(error: &io::Error) -> NetCause {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => NetCause::Refused,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => NetCause::Reset,
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => NetCause::TimedOut,
+        _ => NetCause::Other,
+    }
 }

@@ -3,6 +3,11 @@
 //! Events go in with the time they happened, actions come out as data. Nothing in this crate does
 //! I/O, reads a clock or draws randomness; `README.md` and `ARCHITECTURE.md` of the project tell how
 //! the rooms fit together.
+#![cfg_attr(
+    doc,
+    doc = "",
+    doc = "How to give it sockets and a clock: [`drive_the_machine_yourself`]."
+)]
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -30,3 +35,9 @@ pub mod status;
 pub mod step;
 pub mod time;
 pub mod wire;
+
+/// A chapter.
+#[allow(rustdoc::invalid_rust_codeblocks, reason = "it quotes a file piece by piece")]
+#[cfg(doc)]
+#[doc = include_str!("../docs/drive-the-machine-yourself.md")]
+pub mod drive_the_machine_yourself {}

@@ -3,7 +3,8 @@
 //! The protocol lives in `rocketmq-consumer-core`, a pure state machine. This crate gives it sockets,
 //! a clock and your handlers: a [`ConsumerBuilder`], *lanes* that run handlers, a
 //! [`DeliveryStream`] for those who would rather ask, and one driver task per [`Client`]. A runtime
-//! is a small implementation of [`Runtime`]; `rocketmq-consumer-tokio` is one.
+//! is a small implementation of [`Runtime`]; `rocketmq-consumer-tokio` is one, `rocketmq-consumer-async-std` another,
+//! and a chapter of this documentation writes a third: `bring_your_own_runtime`.
 //!
 //! ```text
 //!            ┌────────────────────── driver: one task per client ─────────────────────┐
@@ -89,3 +90,9 @@ pub use rocketmq_consumer_core::time::{Instant, WallTime};
 
 /// The machine behind this crate, for those who want its whole vocabulary.
 pub use rocketmq_consumer_core as core;
+
+/// A chapter.
+#[allow(rustdoc::invalid_rust_codeblocks, reason = "it quotes a file piece by piece")]
+#[cfg(doc)]
+#[doc = include_str!("../docs/bring-your-own-runtime.md")]
+pub mod bring_your_own_runtime {}
