@@ -1,5 +1,6 @@
 //! The embedded broker, the same cases on every runtime that carries it. Clients are plain blocking sockets: what they
 //! see is what any client sees.
+#![allow(clippy::unwrap_used, reason = "each case is a test, on every runtime")]
 
 use std::collections::BTreeSet;
 use std::future::Future;
