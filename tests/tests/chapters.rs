@@ -11,6 +11,9 @@ mod blocking;
 #[path = "../examples/smol/main.rs"]
 #[allow(dead_code, reason = "an example has a way to be started")]
 mod smol_example;
+#[path = "../examples/threads/main.rs"]
+#[allow(dead_code, reason = "an example has a way to be started")]
+mod threads_example;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -79,6 +82,18 @@ fn a_runtime_of_ones_own_consumes_and_commits() {
     assert_eq!(finished.expect("it starts"), u64::from(MESSAGES));
     all_numbers(&bodies);
     assert_committed(&broker, "on-smol");
+}
+
+#[test]
+fn threads_are_runtime_enough() {
+    let broker = cluster();
+    let (seen, bodies) = mpsc::channel();
+    let see = |body: &[u8]| seen.send(body.to_vec()).expect("the test waits");
+    let all = MESSAGES as usize;
+    let finished = threads_example::consume(&broker.name_server(), "on-threads", "orders", all, see);
+    assert_eq!(finished.expect("it starts"), u64::from(MESSAGES));
+    all_numbers(&bodies);
+    assert_committed(&broker, "on-threads");
 }
 
 #[test]
