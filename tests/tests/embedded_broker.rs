@@ -275,11 +275,20 @@ mod cases {
         let mut stream = cluster.connect();
         let requests: Vec<u8> = (0..3).flat_map(request).collect();
         stream.write_all(&requests).unwrap();
-        stream.write_all(&vec![0; 1 << 20]).unwrap();
+        // It goes on talking. Where that is not read, the connection is reset, and what is in the kernels is lost.
+        let mut more = stream.try_clone().unwrap();
+        let talker = thread::spawn(move || {
+            for _ in 0..100 {
+                let _closed_by_now = more.write_all(&[0; 4_096]);
+                thread::sleep(Duration::from_millis(3));
+            }
+        });
         for _ in 0..3 {
+            thread::sleep(Duration::from_millis(20));
             assert!(frame(&mut stream).expect("an answer").len() > 1 << 20);
         }
         assert_eq!(frame(&mut stream), None);
+        talker.join().unwrap();
     }
 
     pub(super) fn who_has_no_more_to_ask_is_still_answered<P: Place>() {
@@ -369,23 +378,31 @@ mod cases {
         let missed = || P::wait_for(cluster.0.look(|state| state.observations_missed())).unwrap();
         let mut first = P::wait_for(cluster.0.observe(10)).unwrap();
         append(50);
-        // One is on the way, ten wait in the machine.
-        assert_eq!(missed(), 39);
-        for _ in 0..11 {
+        // Ten wait in the machine, and one is on the way if it was taken before there were eleven.
+        assert!((39..=40).contains(&missed()), "{}", missed());
+        for _ in 0..10 {
             assert!(P::wait_for(first.next()).is_some());
         }
+        let before = missed();
         append(1);
         assert!(
             P::wait_for(first.next()).is_some(),
             "it hears of what comes later"
         );
         let mut second = P::wait_for(cluster.0.observe(10)).unwrap();
-        assert!(P::wait_for(first.next()).is_none(), "somebody else observes");
+        while P::wait_for(first.next()).is_some() {}
         append(1);
-        assert!(P::wait_for(second.next()).is_some());
+        assert!(P::wait_for(second.next()).is_some(), "somebody else observes");
+        assert_eq!(missed(), before);
         drop(second);
-        append(20);
-        assert_eq!(missed(), 39, "nobody observes, so nothing is missed");
+        // Nobody observes as soon as that is noticed, so nothing is missed. Should it not be, this never ends.
+        loop {
+            let before = missed();
+            append(20);
+            if missed() == before {
+                break;
+            }
+        }
     }
 
     pub(super) fn nothing_listens_after_the_end<P: Place>() {
