@@ -1,8 +1,8 @@
 //! What a test of a RocketMQ consumer needs around it.
 //!
 //! [`sim`] runs whole clusters on virtual time, from one seed; [`world`] tells stories of a few members against scripts;
-//! [`conformance`] shows that the broker machine answers as the real broker does. With the feature `real-broker` (Unix
-//! only), `rocketmq` starts a private Apache RocketMQ 5.5.0 cluster and Java clients on this machine, and ends them
+//! [`broker_conformance`] shows that the broker machine answers as the real broker does. With the feature `real-broker`
+//! (Unix only), `rocketmq` starts a private Apache RocketMQ 5.5.0 cluster and Java clients on this machine, and ends them
 //! again, whatever happens to the test.
 //!
 //! With the feature `generate`, `generate` builds anything a consumer may meet out of bytes; with
@@ -15,7 +15,7 @@
 #[doc = include_str!("../../README.md")]
 pub struct ReadmeOfTheProject;
 
-pub mod conformance;
+pub mod broker_conformance;
 pub mod fuzzing;
 #[cfg(feature = "generate")]
 pub mod generate;

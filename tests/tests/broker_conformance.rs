@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rocketmq_consumer_core::broker::config::Settings;
-use rocketmq_consumer_testing::conformance::compare::{Report, compare};
-use rocketmq_consumer_testing::conformance::{Machine, cluster_config, recording, run, script};
+use rocketmq_consumer_testing::broker_conformance::compare::{Report, compare};
+use rocketmq_consumer_testing::broker_conformance::{Machine, cluster_config, recording, run, script};
 
 /// What Apache RocketMQ 5.5.0 answered; written by `broker_conformance_live`.
 const REAL: &str = include_str!("../golden/broker_script/real-5.5.0.jsonl");

@@ -4,8 +4,10 @@
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use rocketmq_consumer_testing::conformance::compare::{Known, compare};
-use rocketmq_consumer_testing::conformance::{Outcome, Sockets, cluster_config, recording, run, script};
+use rocketmq_consumer_testing::broker_conformance::compare::{Known, compare};
+use rocketmq_consumer_testing::broker_conformance::{
+    Outcome, Sockets, cluster_config, recording, run, script,
+};
 use rocketmq_consumer_testing::rocketmq::{Cluster, LaunchError, Version};
 use rocketmq_consumer_tokio::broker::EmbeddedBroker;
 

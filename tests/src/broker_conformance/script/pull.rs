@@ -3,7 +3,7 @@
 
 use super::INDEXED;
 use super::bodies::{heartbeat, hold, pull, pull_inline, query_offset, send};
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("pull");

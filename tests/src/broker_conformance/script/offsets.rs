@@ -1,7 +1,7 @@
 //! Offsets: 14, 15, 29, 30, 31, 32.
 
 use super::bodies::{commit, query_offset};
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("offsets");

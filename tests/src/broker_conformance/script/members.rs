@@ -2,7 +2,7 @@
 
 use super::bodies::{heartbeat, heartbeat_as, pull};
 use super::{INDEXED, REGISTERED};
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("members");

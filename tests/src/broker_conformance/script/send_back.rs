@@ -2,7 +2,7 @@
 
 use super::INDEXED;
 use super::bodies::{heartbeat, locks, pull, pull_inline, send};
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 /// The longest delay of the cluster, and a tick of its scheduler.
 const DELAYED: u64 = 1_500 + INDEXED;

@@ -1,7 +1,7 @@
 //! What nobody should send.
 
 use super::bodies::query_offset;
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("misuse");

@@ -1,7 +1,7 @@
 //! What a name server says: 105, 106, 206, and what it does not know. Uses the topics of the chapters before.
 
 use super::CLUSTER_NAME;
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("routes");

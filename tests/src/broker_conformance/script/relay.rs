@@ -1,7 +1,7 @@
 //! What an operator asks a member through a broker: 223 and 221, 307, 309. The member is `x1`.
 
 use super::bodies::heartbeat;
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("relay");

@@ -102,7 +102,7 @@ pub fn whole() -> Script {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::Do;
+    use crate::broker_conformance::Do;
 
     #[test]
     fn the_script_is_long_and_each_post_is_awaited_or_shown_to_be_silent() {

@@ -1,7 +1,7 @@
 //! Queue locks: 41, 42.
 
 use super::bodies::locks;
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("locks");

@@ -1,6 +1,6 @@
 //! What an operator reads: 202, 208, 300. Sums up the chapters before.
 
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("stats");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::conformance::step::Ask;
+use crate::broker_conformance::step::Ask;
 
 /// Born then, says every message of the script: long before any run.
 const BORN: &str = "1700000000000";

@@ -1,6 +1,6 @@
 //! Finding a message: 33 by its position, 12 by a key.
 
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("find");

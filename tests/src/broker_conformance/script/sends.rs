@@ -4,7 +4,7 @@
 
 use super::bodies::{pull_inline, put_topic, send, send_batch, send_v1};
 use super::{INDEXED, REGISTERED};
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("sends");

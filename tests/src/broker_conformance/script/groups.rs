@@ -1,6 +1,6 @@
 //! Consumer groups on a broker: 200, 352, 207, 201.
 
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("groups");

@@ -2,7 +2,7 @@
 
 use super::REGISTERED;
 use super::bodies::{pull_inline, put_topic};
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("topics");

@@ -1,7 +1,7 @@
 //! Frames that are none, and headers in another form. Each on a connection of its own, for most end it.
 
 use super::bodies::query_offset;
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 /// Bytes that are no frame, or a frame that is no request.
 const ODD: &[(&str, &[u8])] = &[

@@ -2,7 +2,7 @@
 
 use super::INDEXED;
 use super::bodies::{commit, heartbeat, hold, pull, query_offset};
-use crate::conformance::step::{Ask, Script};
+use crate::broker_conformance::step::{Ask, Script};
 
 pub(super) fn write(s: &mut Script) {
     s.chapter("reset");
