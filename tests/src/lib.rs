@@ -16,6 +16,8 @@
 pub struct ReadmeOfTheProject;
 
 pub mod broker_conformance;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod fuzzing;
 #[cfg(feature = "generate")]
 pub mod generate;
