@@ -1,5 +1,6 @@
 use std::io;
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use socket2::SockRef;
@@ -11,6 +12,7 @@ use super::way::{Side, Then};
 pub(super) struct Link {
     consumer: TcpStream,
     cluster: TcpStream,
+    ended: AtomicBool,
 }
 
 impl Link {
@@ -19,7 +21,11 @@ impl Link {
             // So that a piece is a segment.
             socket.set_nodelay(true)?;
         }
-        Ok(Self { consumer, cluster })
+        Ok(Self {
+            consumer,
+            cluster,
+            ended: AtomicBool::new(false),
+        })
     }
 
     /// Where bytes of this side come from, and where they go.
@@ -30,8 +36,12 @@ impl Link {
         }
     }
 
-    /// Ends both sockets; whoever reads or writes them here returns. That a socket has ended already is no fault.
+    /// Ends both sockets; whoever reads or writes them here returns, and ends them again, which changes nothing: a
+    /// reset must not become a close. That a socket has ended already is no fault.
     pub(super) fn end(&self, then: Then) {
+        if self.ended.swap(true, Ordering::AcqRel) {
+            return;
+        }
         if then == Then::Reset {
             // With this, closing sends `RST` in place of `FIN`. It must not be shut down for writing before, which
             // would send `FIN`; for reading it has to be, or the thread that reads it would keep it open.

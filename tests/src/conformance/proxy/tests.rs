@@ -8,6 +8,9 @@ use super::*;
 fn joined(proxy: &Proxy, cluster: &TcpListener) -> (TcpStream, TcpStream) {
     let consumer = TcpStream::connect(proxy.addr()).unwrap();
     let (cluster, _) = cluster.accept().unwrap();
+    while proxy.standing() == 0 {
+        thread::yield_now();
+    }
     for socket in [&consumer, &cluster] {
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     }

@@ -98,22 +98,26 @@ impl Way {
             if left == 0 {
                 match cut.map_or(Then::Close, |cut| cut.then) {
                     Then::Stall => return drain(from),
-                    then => return then,
+                    then @ (Then::Close | Then::Reset) => return then,
                 }
             }
-            let piece = self.piece().min(usize::try_from(left).unwrap_or(usize::MAX));
-            let read = match from.read(&mut buffer[..piece]) {
+            let most = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+            let read = match from.read(&mut buffer[..most]) {
                 Ok(0) => return Then::Close,
                 Ok(read) => read,
                 Err(_) => return Then::Reset,
             };
-            // A hold that came while it read.
-            self.piece();
-            if to.write_all(&buffer[..read]).is_err() {
-                return Then::Reset;
-            }
             left -= read as u64;
-            self.passed.fetch_add(read as u64, Ordering::AcqRel);
+            let mut bytes = &buffer[..read];
+            while !bytes.is_empty() {
+                // What is asked of this way may change at any time, also while it read.
+                let (piece, rest) = bytes.split_at(self.piece().min(bytes.len()));
+                self.passed.fetch_add(piece.len() as u64, Ordering::AcqRel);
+                if to.write_all(piece).is_err() {
+                    return Then::Reset;
+                }
+                bytes = rest;
+            }
         }
     }
 
