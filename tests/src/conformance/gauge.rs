@@ -1,4 +1,4 @@
-//! A runtime around the one that is examined, which counts what is alive in it.
+//! A runtime around the one that is examined, which counts what is alive in it, and what has panicked.
 
 mod socket;
 
@@ -27,6 +27,7 @@ struct Alive {
     jobs: Arc<AtomicUsize>,
     timers: Arc<AtomicUsize>,
     sockets: Arc<AtomicUsize>,
+    panicked: Arc<AtomicUsize>,
 }
 
 /// What is alive in a runtime.
@@ -40,6 +41,8 @@ pub struct Counts {
     pub timers: usize,
     /// Attempts to connect, and sockets that have not been dropped.
     pub sockets: usize,
+    /// Tasks and jobs that have ended by a panic. A runtime keeps that to itself.
+    pub panicked: usize,
 }
 
 impl<R> Gauge<R> {
@@ -60,6 +63,14 @@ impl<R> Gauge<R> {
             jobs: of(&self.alive.jobs),
             timers: of(&self.alive.timers),
             sockets: of(&self.alive.sockets),
+            panicked: of(&self.alive.panicked),
+        }
+    }
+
+    fn running(&self, count: &Arc<AtomicUsize>) -> Running {
+        Running {
+            panicked: Arc::clone(&self.alive.panicked),
+            _one: One::more(count),
         }
     }
 }
@@ -93,18 +104,18 @@ impl<R: Runtime> Runtime for Gauge<R> {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let one = One::more(&self.alive.tasks);
+        let running = self.running(&self.alive.tasks);
         self.inner.spawn(async move {
             task.await;
-            drop(one);
+            drop(running);
         });
     }
 
     fn spawn_blocking(&self, job: impl FnOnce() + Send + 'static) {
-        let one = One::more(&self.alive.jobs);
+        let running = self.running(&self.alive.jobs);
         self.inner.spawn_blocking(move || {
             job();
-            drop(one);
+            drop(running);
         });
     }
 }
@@ -121,6 +132,21 @@ impl<S: Future<Output = ()>> Future for CountedSleep<S> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.inner.as_mut().poll(cx)
+    }
+}
+
+/// Code of a consumer that runs.
+#[derive(Debug)]
+struct Running {
+    panicked: Arc<AtomicUsize>,
+    _one: One,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.panicked.fetch_add(1, Ordering::AcqRel);
+        }
     }
 }
 
