@@ -124,6 +124,11 @@ impl Proxy {
         self.shared.end_all(Then::Reset);
     }
 
+    /// Closes all connections in order: both ends are told by `FIN`.
+    pub fn close_all(&self) {
+        self.shared.end_all(Then::Close);
+    }
+
     /// Resets what stands and each connection that is made from now on; or takes them again.
     pub fn refuse(&self, refusing: bool) {
         self.shared.refusing.store(refusing, Ordering::Release);

@@ -27,6 +27,11 @@ pub fn run<H: Host, C: Cluster>() {
             // Waiting for its end is given up too.
             let cancelled = crate::conformance::polls::Point::late(1);
             assert_eq!(cancelled.give_up(runtime, delivery.cancelled()).await, None);
+            assert_eq!(
+                delivery.message.reconsume_times(),
+                0,
+                "it has been somebody's before"
+            );
             scene.seen.note(&delivery.message);
             delivery.done();
         }

@@ -27,6 +27,16 @@ pub fn run<H: Host, C: Cluster>() {
         assert!(points >= 1, "it waits somewhere");
         assert_eq!(scene.seen.calls(), scene.sent(), "each once");
 
+        // Given up, and nobody asks again: it goes on.
+        for point in [Point::at_once(1), Point::late(1)] {
+            let consumer = scene.noting().await;
+            let mut notices = consumer.notices();
+            assert!(point.give_up(runtime, consumer.shutdown(LIMIT)).await.is_none());
+            let last = async { while notices.next().await.is_some() {} };
+            ends(runtime, "the end of the group", last).await;
+            drop(consumer);
+        }
+
         // Given up, and dropped.
         for point in [Point::at_once(0), Point::at_once(1), Point::late(1)] {
             let consumer = scene.noting().await;

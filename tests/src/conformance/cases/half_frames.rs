@@ -14,54 +14,61 @@ const AFTER: [u64; 6] = [0, 1, 4, 7, 30, 60];
 /// Plays the case.
 pub fn run<H: Host, C: Cluster>() {
     Scene::<H, C>::play(async |scene| {
-        scene.name_server.cut_next(cuts(&[1, 30]));
-        scene.broker.cut_next(cuts(&AFTER));
-        scene.send(40);
-        let builder = scene.consumer().client_config(|config| {
-            let short = Duration::from_millis(200);
-            // A connection that stands still is found out by a request that is not answered.
-            config.set_request_timeout(short).set_silence_min(short)
-        });
-        let consumer = scene.note_with(builder).await;
-        until(
-            &scene.runtime,
-            "all connections to the name server that break",
-            || scene.name_server.cuts_left() == 0,
-        )
-        .await;
-        until(&scene.runtime, "all connections to the broker that break", || {
-            scene.broker.cuts_left() == 0
-        })
-        .await;
-        scene.all_seen().await;
+        // An end is heard of, and not found out because nothing comes.
+        let ends = cuts(&AFTER, &[Then::Close, Then::Reset]);
+        through(scene, ends, Duration::from_secs(3600)).await;
+        // Nobody hears of what stands still: that is found out by a request which is not answered.
+        let stalls = cuts(&[0, 30], &[Then::Stall]);
+        through(scene, stalls, Duration::from_millis(200)).await;
 
         // The same in the middle of messages.
-        scene
-            .broker
-            .cut_next([3_000, 5_000, 10_000, 20_000].map(|after| Cut {
-                side: Side::ToConsumer,
-                after,
-                then: Then::Reset,
-            }));
+        let consumer = scene.noting().await;
+        let side = Side::ToConsumer;
+        let then = Then::Reset;
+        let cuts = [3_000, 5_000, 10_000, 20_000].map(|after| Cut { side, after, then });
+        scene.broker.cut_next(cuts);
+        until(&scene.runtime, "a connection", || scene.broker.standing() > 0).await;
         scene.broker.reset_all();
         scene.send(400);
         scene.all_seen().await;
         scene.leave(consumer).await;
-        assert_eq!(scene.committed().await, [110; 4]);
+        assert_eq!(scene.committed().await, [120; 4]);
     });
 }
 
-/// Each way, and each end; standing still takes its time, so once a way.
-fn cuts(places: &[u64]) -> Vec<Cut> {
+/// A consumer whose connections break so, until they are whole; it takes them for broken itself when they are silent
+/// for this long.
+async fn through<H: Host, C: Cluster>(scene: &Scene<H, C>, cuts: Vec<Cut>, silence: Duration) {
+    // The name server is asked once, so it takes as many attempts as it needs.
+    scene
+        .name_server
+        .cut_next(cuts.iter().copied().filter(|cut| cut.after == 30));
+    scene.broker.cut_next(cuts);
+    scene.send(40);
+    let builder = scene.consumer().client_config(move |config| {
+        config
+            .set_request_timeout(Duration::from_millis(200))
+            .set_silence_min(silence)
+    });
+    let consumer = scene.note_with(builder).await;
+    for (proxy, what) in [
+        (&scene.name_server, "the name server"),
+        (&scene.broker, "the broker"),
+    ] {
+        let what = format!("all connections to {what} that break");
+        until(&scene.runtime, &what, || proxy.cuts_left() == 0).await;
+    }
+    scene.all_seen().await;
+    scene.leave(consumer).await;
+}
+
+/// Each way, at each place, each end.
+fn cuts(places: &[u64], ends: &[Then]) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for side in [Side::FromConsumer, Side::ToConsumer] {
         for &after in places {
-            for then in [Then::Close, Then::Reset] {
-                cuts.push(Cut { side, after, then });
-            }
+            cuts.extend(ends.iter().map(|&then| Cut { side, after, then }));
         }
-        let (after, then) = (places.last().copied().unwrap_or_default(), Then::Stall);
-        cuts.push(Cut { side, after, then });
     }
     cuts
 }
