@@ -5,6 +5,9 @@
 //! (Unix only), `rocketmq` starts a private Apache RocketMQ 5.5.0 cluster and Java clients on this machine, and ends them
 //! again, whatever happens to the test.
 //!
+//! With the feature `conformance`, `conformance_suite!` makes tests of what every runtime under a consumer has to keep,
+//! for those who bring one.
+//!
 //! With the feature `generate`, `generate` builds anything a consumer may meet out of bytes; with
 //! `proptest`, `strategies` offers the same to property tests. [`fuzzing`] holds what the fuzz targets do
 //! with theirs, so that an ordinary test can do it again.

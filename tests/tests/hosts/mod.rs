@@ -1,47 +1,7 @@
 //! The runtimes that conform.
 
-use std::future::Future;
+mod async_std_host;
+mod tokio_host;
 
-use rocketmq_consumer_async_std::AsyncStdRuntime;
-use rocketmq_consumer_testing::conformance::Host;
-use rocketmq_consumer_tokio::TokioRuntime;
-
-/// tokio with two threads, as programs have it.
-pub(crate) struct TokioHost(tokio::runtime::Runtime);
-
-impl Host for TokioHost {
-    type Runtime = TokioRuntime;
-
-    fn start() -> Self {
-        let mut tokio = tokio::runtime::Builder::new_multi_thread();
-        let tokio = tokio.worker_threads(2).enable_all().build();
-        Self(tokio.expect("threads can be had"))
-    }
-
-    fn runtime(&self) -> TokioRuntime {
-        TokioRuntime::on(self.0.handle().clone())
-    }
-
-    fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.0.block_on(future)
-    }
-}
-
-/// async-std, of which there is one in a process: its threads are all cases', its clock is each case's own.
-pub(crate) struct AsyncStdHost;
-
-impl Host for AsyncStdHost {
-    type Runtime = AsyncStdRuntime;
-
-    fn start() -> Self {
-        Self
-    }
-
-    fn runtime(&self) -> AsyncStdRuntime {
-        AsyncStdRuntime::new()
-    }
-
-    fn block_on<F: Future>(&self, future: F) -> F::Output {
-        async_std::task::block_on(future)
-    }
-}
+pub(crate) use async_std_host::AsyncStdHost;
+pub(crate) use tokio_host::TokioHost;

@@ -9,7 +9,7 @@ use rocketmq_consumer::{GroupConfig, Message};
 
 use crate::conformance::proxy::Side;
 use crate::conformance::scene::{QUEUES, Scene};
-use crate::conformance::time::{ends, pause, until};
+use crate::conformance::time::{LIMIT, at_most, ends, pause, until};
 use crate::conformance::{Cluster, Host};
 
 /// Messages that wait, and the size of their bodies.
@@ -45,6 +45,7 @@ pub fn run<H: Host, C: Cluster>() {
             BUFFER / SIZE as u64,
         )
         .await;
+        nobody_asks(scene).await;
         let consumer = scene.noting().await;
         scene.all_seen().await;
         scene.leave(consumer).await;
@@ -139,4 +140,30 @@ async fn stands_still<H: Host, C: Cluster>(
     open.store(true, Ordering::Release);
     until(runtime, "it goes on", || scene.seen.calls() >= calls + 300).await;
     scene.leave(consumer).await;
+}
+
+/// A stream whose deliveries nobody settles hands out as many as it may, and then none.
+async fn nobody_asks<H: Host, C: Cluster>(scene: &Scene<H, C>) {
+    let runtime = &scene.runtime;
+    let started = scene.consumer().concurrency(CONCURRENCY).stream();
+    let mut stream = ends(runtime, "the start", started).await.expect("good settings");
+    let mut held = Vec::new();
+    for _ in 0..CONCURRENCY {
+        held.push(ends(runtime, "a delivery", stream.next()).await.expect("it runs"));
+    }
+    let more = at_most(runtime, Duration::from_millis(100), stream.next()).await;
+    assert!(more.is_none(), "{CONCURRENCY} are out");
+    if let Some(delivery) = held.pop() {
+        scene.seen.note(&delivery.message);
+        delivery.done();
+    }
+    held.push(
+        ends(runtime, "the next one", stream.next())
+            .await
+            .expect("it runs"),
+    );
+    // They come again from the broker when they are dropped.
+    drop(held);
+    let report = ends(runtime, "the shutdown", stream.shutdown(LIMIT)).await;
+    assert!(!report.timed_out, "{report:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use rocketmq_consumer::{Consumer, FlowScope, QueueOffset, Rate, SeekTo, Topic};
+use rocketmq_consumer::{Consumer, FlowScope, QueueOffset, Rate, SeekTo, SubscribeError, Topic};
 
 use crate::conformance::polls::at_every_point;
 use crate::conformance::scene::{Examined, Scene};
@@ -54,6 +54,17 @@ async fn subscriptions<H: Host, C: Cluster>(scene: &Scene<H, C>, consumer: &Cons
         consumer.unsubscribe(other.as_str())
     })
     .await;
+    goes_on(scene).await;
+    // No broker here looks at properties; whoever hears that or not, the former filter stays.
+    let refused = at_every_point("a condition", async |point| {
+        let wish = consumer.subscribe_sql(topic, "a > 3");
+        point.give_up(&scene.runtime, wish).await
+    });
+    let (refused, _) = ends(&scene.runtime, "a condition", refused).await;
+    assert!(
+        matches!(refused, Err(SubscribeError::FilterRefused(_))),
+        "{refused:?}"
+    );
     goes_on(scene).await;
     given_up(scene, "another filter", || {
         consumer.subscribe(topic, "nobody || *")
