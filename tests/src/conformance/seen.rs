@@ -15,7 +15,7 @@ pub(super) struct Seen(Arc<Mutex<List>>);
 struct List {
     /// How often each number came.
     times: BTreeMap<u64, u32>,
-    /// What was seen of each queue: those of the topic itself, not of retries.
+    /// What was answered for of each queue: those of the topic itself, not of retries.
     offsets: BTreeMap<i32, BTreeSet<i64>>,
 }
 
@@ -24,9 +24,14 @@ impl Seen {
     pub(super) fn note(&self, message: &Message) {
         let body = message.body().unwrap_or_default();
         let number = number(&body).expect("nobody else sends to this topic");
-        let mut list = lock(&self.0);
-        *list.times.entry(number).or_default() += 1;
+        *lock(&self.0).times.entry(number).or_default() += 1;
+        self.answer(message);
+    }
+
+    /// Notes that a handler is done with this delivery, whatever it says of the message.
+    pub(super) fn answer(&self, message: &Message) {
         if message.reconsume_times() == 0 {
+            let mut list = lock(&self.0);
             let offsets = list.offsets.entry(message.queue_id().0).or_default();
             offsets.insert(message.queue_offset().0);
         }
@@ -42,19 +47,14 @@ impl Seen {
         lock(&self.0).times.values().copied().map(u64::from).sum()
     }
 
-    /// Different numbers.
-    pub(super) fn count(&self) -> usize {
-        lock(&self.0).times.len()
-    }
-
     /// Those that have not been seen.
     pub(super) fn missing(&self, of: Range<u64>) -> Vec<u64> {
         let list = lock(&self.0);
         of.filter(|number| !list.times.contains_key(number)).collect()
     }
 
-    /// The first offset of a queue, from 0 on, that has not been seen.
-    pub(super) fn lowest_unseen(&self, queue: i32) -> i64 {
+    /// The first offset of a queue, from 0 on, that no handler was done with.
+    pub(super) fn lowest_unanswered(&self, queue: i32) -> i64 {
         let list = lock(&self.0);
         let Some(offsets) = list.offsets.get(&queue) else {
             return 0;
