@@ -51,10 +51,12 @@ pub mod seen;
 mod sharing;
 mod storing;
 pub mod swarm;
+pub mod tenures;
 pub mod trace;
 pub mod trouble;
 mod view;
 pub mod violation;
+mod watchers;
 pub mod wishes;
 
 use std::time::Duration;

@@ -264,7 +264,16 @@ impl World {
             let by_slave = matches!(self.nodes.get(node).replica, Some((_, id)) if id != 0);
             let answer = observe::answer(&header, &frame.body, asked.ask, by_slave);
             let group = asked.ask.group();
-            self.deed_about(member, group, Deed::Answered { conn, opaque, answer });
+            self.deed_about(
+                member,
+                group,
+                Deed::Answered {
+                    conn,
+                    opaque,
+                    asked: &asked.ask,
+                    answer,
+                },
+            );
             if let Ask::Lock { group } = asked.ask
                 && let Some(locked) = observe::locked(&mut self.names, answer, &frame.body)
             {

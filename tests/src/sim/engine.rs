@@ -31,8 +31,10 @@ use super::network::{Arrival, End, LinkNo, Network, Parcel, Way, Weather};
 use super::nodes::Nodes;
 use super::process::Place;
 use super::seen::{BrokerDeed, Deed, Life, MemberId, Seen, What};
+use super::tenures::Tenures;
 use super::trace::{Entry, Trace};
 use super::view::{Facts, Topics};
+use super::watchers::Watchers;
 
 /// Wall time at the origin of every world.
 pub(crate) const ORIGIN: WallTime = WallTime::from_unix_millis(1_700_000_000_000);
@@ -58,6 +60,7 @@ pub(crate) struct World {
     pub(crate) topics: Topics,
     pub(crate) ledger: Ledger,
     pub(crate) trace: Trace,
+    pub(crate) tenures: Tenures,
     pub(crate) watchers: Watchers,
     pub(crate) allowances: Allowances,
     pub(crate) dice: Dice,
@@ -66,20 +69,6 @@ pub(crate) struct World {
     /// The dead letters of each group, as they came.
     pub(crate) dead: Vec<(String, Bytes)>,
     at_once: u32,
-}
-
-/// The rules, and the first that was broken.
-pub(crate) struct Watchers {
-    pub(crate) rules: Vec<Box<dyn Invariant>>,
-    pub(crate) broken: Option<(Instant, &'static str, Broken)>,
-}
-
-impl std::fmt::Debug for Watchers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watchers")
-            .field("broken", &self.broken)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Who is next.
@@ -115,7 +104,8 @@ impl World {
             topics,
             ledger: Ledger::default(),
             trace: Trace::new(),
-            watchers: Watchers { rules, broken: None },
+            tenures: Tenures::default(),
+            watchers: Watchers::new(rules),
             allowances: Allowances::default(),
             dice,
             steps: 0,
@@ -477,12 +467,11 @@ impl World {
             return;
         }
         let seen = Seen { at: self.now, what };
+        self.tenures.begin(&seen);
         let mut rules = std::mem::take(&mut self.watchers.rules);
-        let facts = self.facts();
-        let broken = rules
-            .iter_mut()
-            .find_map(|rule| rule.see(&seen, &facts).err().map(|broken| (rule.name(), broken)));
+        let broken = rules.see(&seen, &self.facts());
         self.watchers.rules = rules;
+        self.tenures.end(&seen);
         if let Some((rule, broken)) = broken {
             self.broken(rule, broken);
         }
@@ -492,10 +481,7 @@ impl World {
     pub(crate) fn ask(&mut self, ask: fn(&mut dyn Invariant, Instant, &Facts<'_>) -> Result<(), Broken>) {
         let mut rules = std::mem::take(&mut self.watchers.rules);
         let facts = self.facts();
-        let broken = rules.iter_mut().find_map(|rule| {
-            let asked = ask(rule.as_mut(), facts.now, &facts);
-            asked.err().map(|broken| (rule.name(), broken))
-        });
+        let broken = rules.ask(|rule| ask(rule, facts.now, &facts));
         self.watchers.rules = rules;
         if let Some((rule, broken)) = broken {
             self.broken(rule, broken);
@@ -518,6 +504,7 @@ impl World {
             places: &self.places,
             members: &self.members,
             alive: &self.alive,
+            tenures: &self.tenures,
             allowances: self.allowances,
         }
     }

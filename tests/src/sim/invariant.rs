@@ -9,15 +9,21 @@ use rocketmq_consumer_core::ids::{BrokerName, ConsumerGroup, MessageQueue, PeerA
 use rocketmq_consumer_core::status::Status;
 use rocketmq_consumer_core::time::Instant;
 
-use super::seen::{GroupNo, Life, NodeNo, QueueNo, Seen};
+use super::seen::{GroupNo, Life, NodeNo, QueueNo, Seen, Sights};
+use super::tenures::Tenures;
 
 /// One rule.
 ///
-/// It is shown every [`Seen`], so an answer takes constant or logarithmic time and no text is made unless the
-/// rule is broken. It learns nothing but what is shown and what [`View`] tells.
+/// It is shown every [`Seen`] of the kinds it looks at, so an answer takes constant or logarithmic time and no text is
+/// made unless the rule is broken. It learns nothing but what is shown and what [`View`] tells.
 pub trait Invariant {
     /// Its name, as a report of a violation has it: `commit_never_passes_unfinished`.
     fn name(&self) -> &'static str;
+
+    /// What it has to be shown; asked once, when a world begins.
+    fn looks_at(&self) -> Sights {
+        Sights::ALL
+    }
 
     /// Takes one thing that was seen.
     ///
@@ -46,6 +52,10 @@ pub trait Invariant {
 impl<I: Invariant> Invariant for Rc<RefCell<I>> {
     fn name(&self) -> &'static str {
         self.borrow().name()
+    }
+
+    fn looks_at(&self) -> Sights {
+        self.borrow().looks_at()
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
@@ -82,6 +92,9 @@ pub trait View {
 
     /// The settings of a member of ours; for a Java-like one, those it was made from.
     fn config(&self, life: Life) -> &GroupConfig;
+
+    /// Who lives and owns what.
+    fn tenures(&self) -> &Tenures;
 
     /// Whether messages of this queue are meant for the group: its topic is subscribed to, or it is its own
     /// retry topic.

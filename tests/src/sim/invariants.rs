@@ -44,7 +44,6 @@ pub(in crate::sim) mod leases;
 pub(in crate::sim) mod obstacles;
 mod orderly;
 pub(in crate::sim) mod requests;
-pub(in crate::sim) mod tenures;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -62,8 +61,8 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(commit_never_passes_unfinished::CommitNeverPassesUnfinished::default()),
         Box::new(commit_never_regresses_within_an_epoch::CommitNeverRegresses::default()),
         Box::new(no_commit_after_stale_epoch::NoCommitAfterStaleEpoch::default()),
-        Box::new(no_commit_reaches_a_slave::NoCommitReachesASlave::default()),
-        Box::new(no_delivery_after_epoch_ended::NoDeliveryAfterEpochEnded::default()),
+        Box::new(no_commit_reaches_a_slave::NoCommitReachesASlave),
+        Box::new(no_delivery_after_epoch_ended::NoDeliveryAfterEpochEnded),
         Box::new(one_pull_per_epoch::OnePullPerEpoch::default()),
         Box::new(no_pull_before_heartbeat::NoPullBeforeHeartbeat::default()),
         Box::new(one_outcome_per_message_and_attempt::OneOutcomePerMessageAndAttempt::default()),
@@ -82,6 +81,6 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(reset_is_obeyed::ResetIsObeyed::default()),
         Box::new(broadcast_gets_all::BroadcastGetsAll::default()),
         Box::new(at_least_once::AtLeastOnce::default()),
-        Box::new(single_owner::SingleOwner::default()),
+        Box::new(single_owner::SingleOwner),
     ]
 }

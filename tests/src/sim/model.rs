@@ -44,9 +44,9 @@ use book::State;
 use super::invariant::{Broken, Invariant, View};
 use super::invariants::leases::Leases;
 use super::invariants::obstacles::Obstacles;
-use super::invariants::requests::Requests;
-use super::invariants::tenures::Tenures;
-use super::seen::{Answer, Ask, Deed, Kind, Life, NodeNo, QueueNo, Seen, What};
+use super::invariants::requests::{self, Requests};
+use super::seen::{Answer, Ask, Deed, Life, NodeNo, QueueNo, Seen, Sight, Sights, What};
+use super::tenures::{Accounts, Tenure};
 
 /// An answer that comes later than this may have found nobody waiting.
 const PROMPT: Duration = Duration::from_secs(2);
@@ -54,8 +54,7 @@ const PROMPT: Duration = Duration::from_secs(2);
 /// A pull that was written.
 #[derive(Clone, Copy, Debug)]
 struct PullOut {
-    queue: QueueNo,
-    epoch: Epoch,
+    tenure: Tenure,
     serial: u64,
     asked: QueueOffset,
     /// When the machine gives it up.
@@ -69,8 +68,7 @@ enum Question {
     Stored(QueueNo),
     Start,
     Back {
-        queue: QueueNo,
-        epoch: Epoch,
+        tenure: Tenure,
         offset: QueueOffset,
         /// When; `None` if it may have waited for its link.
         at: Option<Instant>,
@@ -97,7 +95,7 @@ enum Position {
 /// See the module.
 #[derive(Debug, Default)]
 pub(in crate::sim) struct RefConsumer {
-    tenures: Tenures<Book>,
+    books: Accounts<Book>,
     questions: Requests<Question>,
     wanted: BTreeMap<Life, Vec<Subscription>>,
     /// Lives that keep their offsets themselves, and drop what fails.
@@ -105,8 +103,6 @@ pub(in crate::sim) struct RefConsumer {
     positions: Vec<Position>,
     /// Where lives left queues: everything below was finished.
     left: BTreeMap<(Life, QueueNo), QueueOffset>,
-    /// Whether the step began with a link that stands: what waited for it may be older than now.
-    connected: bool,
     /// When a member last met what may keep it from committing.
     obstacles: Obstacles,
     leases: Leases,
@@ -114,13 +110,15 @@ pub(in crate::sim) struct RefConsumer {
 
 impl RefConsumer {
     /// What is known of the ownership that counts now.
-    pub(in crate::sim) fn book(&self, life: Life, queue: QueueNo) -> Option<&Book> {
-        self.tenures.newest_ref(life, queue).map(|tenure| &tenure.data)
+    pub(in crate::sim) fn book(&self, life: Life, queue: QueueNo, view: &dyn View) -> Option<&Book> {
+        let newest = view.tenures().newest(life, queue)?;
+        Some(self.books.of(newest))
     }
 
     /// All ownerships of a life that last.
-    pub(in crate::sim) fn books(&self, life: Life) -> impl Iterator<Item = &Book> {
-        self.tenures.of_life(life).map(|(_, tenure)| &tenure.data)
+    pub(in crate::sim) fn books(&self, life: Life, view: &dyn View) -> impl Iterator<Item = &Book> {
+        let tenures = view.tenures().of_life(life).iter();
+        tenures.map(|tenure| self.books.of(tenure))
     }
 
     // ---- what came in ---------------------------------------------------------------------------
@@ -162,21 +160,17 @@ impl RefConsumer {
             (Question::Start, Answer::Done | Answer::Offset(_)) => self.positions.push(Position::Start),
             (
                 Question::Back {
-                    queue,
-                    epoch,
+                    tenure,
                     offset,
                     at: asked,
                 },
                 Answer::Done,
             ) => {
-                let mut tenures = self.tenures.of(life, queue).iter_mut();
-                let Some(tenure) = tenures.find(|tenure| tenure.epoch == epoch) else {
-                    return;
-                };
+                let book = self.books.of_mut(&tenure);
                 if asked.is_some_and(|asked| at <= asked + PROMPT) {
-                    tenure.data.finish(offset);
+                    book.finish(offset);
                 } else {
-                    tenure.data.set(offset, State::Unsure);
+                    book.set(offset, State::Unsure);
                 }
             }
             _ => {}
@@ -192,32 +186,33 @@ impl RefConsumer {
     ) {
         let next = word.to;
         let policy = *view.config(life).illegal_offset();
-        let alive = self.tenures.alive(life).copied();
+        let alive = view.tenures().alive(life);
         // Given up already, or nobody's any more.
         if alive.is_none_or(|alive| alive.woken_at >= pull.until) {
             return;
         }
         if status == PullStatus::OffsetMoved {
             // One that is being given back, or whose member leaves, may still go on there: to commit that.
-            let mut asking = self.tenures.of(life, pull.queue).iter();
-            let asking = asking.find(|tenure| tenure.epoch == pull.epoch);
-            let position = asking.and_then(|tenure| word.position(pull, &tenure.data, policy));
+            let Tenure { queue, epoch, .. } = pull.tenure;
+            let asking = view.tenures().of_epoch(life, queue, epoch);
+            let position = asking.and_then(|tenure| word.position(pull, self.books.of(tenure), policy));
             return self.positions.extend(position);
         }
         if alive.is_some_and(|alive| alive.leaving.is_some()) {
             return;
         }
-        let Some(tenure) = self.tenures.newest(life, pull.queue) else {
+        let queue = pull.tenure.queue;
+        let Some(tenure) = view.tenures().newest(life, queue) else {
             return;
         };
-        let book = &mut tenure.data;
-        if tenure.epoch != pull.epoch || book.serial != pull.serial || next < pull.asked {
+        let book = self.books.of_mut(tenure);
+        if tenure.no != pull.tenure.no || book.serial != pull.serial || next < pull.asked {
             return;
         }
         book.doubt();
         match status {
             PullStatus::Found => {
-                let topic = &view.queue(pull.queue).topic;
+                let topic = &view.queue(queue).topic;
                 let wanted = self.wanted.get(&life).into_iter().flatten();
                 let wanted = wanted
                     .into_iter()
@@ -228,10 +223,17 @@ impl RefConsumer {
         }
     }
 
-    fn settled(&mut self, life: Life, run: ConsumeId, offset: QueueOffset, verdict: Verdict) {
-        let Some(book) = self.tenures.of_run(life, run).map(|tenure| &mut tenure.data) else {
+    fn settled(
+        &mut self,
+        life: Life,
+        (run, offset): (ConsumeId, QueueOffset),
+        verdict: Verdict,
+        view: &dyn View,
+    ) {
+        let Some(tenure) = view.tenures().of_run(life, run) else {
             return;
         };
+        let book = self.books.of_mut(tenure);
         // One that was abandoned has its outcome already.
         if self.broadcasting.contains(&life) && matches!(verdict, Verdict::Handled(_)) {
             return book.finish(offset);
@@ -259,12 +261,12 @@ impl RefConsumer {
         life: Life,
         queue: QueueNo,
         from: QueueOffset,
-        name: &MessageQueue,
+        view: &dyn View,
     ) -> Result<(), Broken> {
         let positions = &self.positions;
-        let tenures = self.tenures.of(life, queue).iter();
+        let tenures = view.tenures().of(life, queue).iter();
         // One that is being given back still counts: its last commit may wait for a broker that is down.
-        let given_back = tenures.map(|tenure| tenure.data.lowest().1);
+        let given_back = tenures.map(|tenure| self.books.of(tenure).lowest().1);
         let left = self.left.get(&(life, queue)).copied().into_iter();
         let left = left.chain(given_back).max().unwrap_or(QueueOffset(0));
         let fits = positions.iter().any(|position| match *position {
@@ -275,49 +277,46 @@ impl RefConsumer {
         });
         if !fits && !self.broadcasting.contains(&life) {
             return Err(Broken(format!(
-                "{life:?} starts {name} at {from}, but what it was told is {positions:?}"
+                "{life:?} starts {} at {from}, but what it was told is {positions:?}",
+                view.queue(queue)
             )));
         }
-        if let Some(tenure) = self.tenures.newest(life, queue) {
-            tenure.data.start(from);
+        if let Some(tenure) = view.tenures().newest(life, queue) {
+            self.books.of_mut(tenure).start(from);
         }
         Ok(())
     }
 
     fn delivered(
         &mut self,
-        life: Life,
-        queue: QueueNo,
+        tenure: &Tenure,
         batch: &Batch,
         positions: std::ops::Range<u32>,
         attempt: u32,
-    ) -> Result<(), Broken> {
-        let Some(tenure) = self
-            .tenures
-            .newest(life, queue)
-            .filter(|tenure| !tenure.data.gave_up)
-        else {
+    ) -> Result<(), String> {
+        let book = self.books.of_mut(tenure);
+        if book.gave_up {
             return Ok(());
-        };
+        }
         for position in positions {
             let Some(entry) = batch.entry(position) else {
                 continue;
             };
             let offset = entry.queue_offset();
-            let slot = tenure.data.unfinished.get(&offset);
+            let slot = book.unfinished.get(&offset);
             let is_due = slot.as_ref().is_some_and(|slot| match slot.state {
                 State::Waiting => attempt == slot.attempt,
                 State::Failing | State::Unsure => attempt == slot.attempt + 1,
                 State::Out => false,
             });
             if !is_due {
-                return Err(Broken(format!(
-                    "{life:?} delivers {offset} of {} as attempt {attempt}; the model has {slot:?}",
+                return Err(format!(
+                    "delivers {offset} of {} as attempt {attempt}; the model has {slot:?}",
                     batch.queue()
-                )));
+                ));
             }
-            tenure.data.set(offset, State::Out);
-            if let Some(slot) = tenure.data.unfinished.get_mut(&offset) {
+            book.set(offset, State::Out);
+            if let Some(slot) = book.unfinished.get_mut(&offset) {
                 slot.attempt = attempt;
             }
         }
@@ -344,10 +343,10 @@ impl RefConsumer {
             self.compare(at, life, queue, commit, view)?;
         }
         let until = at + *view.config(life).pull_deadline();
-        let Some(tenure) = self.tenures.newest(life, queue) else {
+        let Some(tenure) = view.tenures().newest(life, queue) else {
             return Ok(None);
         };
-        let book = &mut tenure.data;
+        let book = self.books.of_mut(tenure);
         if !book.gave_up && offset != book.next {
             let name = view.queue(queue);
             return Err(Broken(format!(
@@ -357,8 +356,7 @@ impl RefConsumer {
         }
         book.pulls_on();
         Ok(Some(Question::Pull(PullOut {
-            queue,
-            epoch: tenure.epoch,
+            tenure: *tenure,
             serial: book.serial,
             asked: offset,
             until,
@@ -374,11 +372,12 @@ impl RefConsumer {
         view: &dyn View,
     ) -> Result<(), Broken> {
         let is_over = |(_, until)| at >= until;
-        let leaving = self.tenures.alive(life).and_then(|alive| alive.leaving);
-        let may_be_older = self.connected || leaving.is_some_and(is_over);
+        let alive = view.tenures().alive(life);
+        let may_be_older =
+            alive.is_some_and(|alive| alive.connected.is_some() || alive.leaving.is_some_and(is_over));
         let mut wrong = None;
-        for tenure in self.tenures.of(life, queue) {
-            let book = &mut tenure.data;
+        for tenure in view.tenures().of(life, queue) {
+            let book = self.books.of_mut(tenure);
             let (least, most) = book.lowest();
             let is_right = value <= most && (value >= least || may_be_older || tenure.revoked_at.is_some());
             if is_right || book.gave_up {
@@ -404,80 +403,58 @@ impl RefConsumer {
         (node, physical): (NodeNo, PhysicalOffset),
         view: &dyn View,
     ) -> Option<Question> {
-        let at = (!self.connected).then_some(at);
-        let of_life = self.tenures.of_life(life).map(|(queue, _)| queue);
-        let at_home: Vec<QueueNo> = of_life
-            .filter(|queue| self.tenures.is_home(node, *queue, view))
-            .collect();
-        let mut best: Option<((bool, Epoch), QueueNo, QueueOffset)> = None;
-        for (queue, tenure) in self
-            .tenures
-            .of_life_mut(life)
-            .filter(|(queue, _)| at_home.contains(queue))
-        {
-            let mut slots = tenure.data.unfinished.iter();
+        let tenures = view.tenures();
+        let of_life = tenures.of_life(life).iter();
+        let mut best: Option<((bool, Epoch), &Tenure, QueueOffset)> = None;
+        for tenure in of_life.filter(|tenure| tenures.is_home(node, tenure.queue, view)) {
+            let mut slots = self.books.of(tenure).unfinished.iter();
             let found = slots.find(|(_, slot)| slot.physical == physical && slot.state != State::Waiting);
             if let Some((offset, slot)) = found {
                 // A queue can be ours again while the ownership before still waits for its handlers: then it is
                 // that of the handler that has failed, and of two such the later.
                 let rank = (slot.state == State::Failing, tenure.epoch);
                 if best.as_ref().is_none_or(|(other, ..)| *other < rank) {
-                    best = Some((rank, queue, *offset));
+                    best = Some((rank, tenure, *offset));
                 }
             }
         }
-        let ((_, epoch), queue, offset) = best?;
-        let (_, tenure) = self
-            .tenures
-            .of_life_mut(life)
-            .find(|(of, tenure)| *of == queue && tenure.epoch == epoch)?;
-        tenure.data.set(offset, State::Failing);
+        let (_, tenure, offset) = best?;
+        self.books.of_mut(tenure).set(offset, State::Failing);
         Some(Question::Back {
-            queue,
-            epoch,
+            tenure: *tenure,
             offset,
-            at,
+            at: asked_at(at, life, view),
         })
     }
 
     /// A copy of a message is to be stored in place of its send back. Several that have failed may be copies of one
     /// themselves; which of them is meant is not to be seen.
     fn asked_copy(&mut self, at: Instant, life: Life, origin: u32, view: &dyn View) -> Option<Question> {
-        let at = (!self.connected).then_some(at);
         let mut candidates = Vec::new();
-        for (queue, tenure) in self.tenures.of_life(life) {
-            let failing = tenure.data.unfinished.iter().filter(|(offset, slot)| {
-                slot.state == State::Failing && view.origin(queue, **offset) == Some(origin)
+        for tenure in view.tenures().of_life(life) {
+            let failing = self.books.of(tenure).unfinished.iter().filter(|(offset, slot)| {
+                slot.state == State::Failing && view.origin(tenure.queue, **offset) == Some(origin)
             });
-            candidates.extend(failing.map(|(offset, _)| (queue, tenure.epoch, *offset)));
+            candidates.extend(failing.map(|(offset, _)| (tenure, *offset)));
         }
-        if let [(queue, epoch, offset)] = *candidates {
+        if let [(tenure, offset)] = *candidates {
             return Some(Question::Back {
-                queue,
-                epoch,
+                tenure: *tenure,
                 offset,
-                at,
+                at: asked_at(at, life, view),
             });
         }
-        for (queue, epoch, offset) in candidates {
-            let mut tenures = self.tenures.of(life, queue).iter_mut();
-            if let Some(tenure) = tenures.find(|tenure| tenure.epoch == epoch) {
-                tenure.data.set(offset, State::Unsure);
-            }
+        for (tenure, offset) in candidates {
+            self.books.of_mut(tenure).set(offset, State::Unsure);
         }
         None
     }
 
     /// A member that leaves gives a queue up before its handlers must have ended, so they have: everything they
     /// finished should have been committed.
-    fn given_up(
-        &mut self,
-        at: Instant,
-        life: Life,
-        (queue, epoch): (QueueNo, Epoch),
-        view: &dyn View,
-    ) -> Result<(), Broken> {
-        let ours = self.tenures.alive(life).filter(|alive| alive.is_ours());
+    fn given_up(&mut self, at: Instant, life: Life, tenure: &Tenure, view: &dyn View) -> Result<(), Broken> {
+        let queue = tenure.queue;
+        let ours = view.tenures().alive(life).filter(|alive| alive.is_ours());
         let Some((asked, until)) = ours.and_then(|alive| alive.leaving) else {
             return Ok(());
         };
@@ -486,11 +463,10 @@ impl RefConsumer {
         {
             return Ok(());
         }
-        let mut tenures = self.tenures.of(life, queue).iter();
-        let tenure = tenures.find(|tenure| tenure.epoch == epoch && tenure.revoked_at.is_none());
-        let Some(book) = tenure.map(|tenure| &tenure.data).filter(|book| book.is_known()) else {
+        let book = self.books.of(tenure);
+        if tenure.revoked_at.is_some() || !book.is_known() {
             return Ok(());
-        };
+        }
         let (least, _) = book.lowest();
         if book.committed < Some(least) {
             return Err(Broken(format!(
@@ -532,9 +508,10 @@ impl RefConsumer {
 
     /// The application wants to go on elsewhere in a queue.
     fn sought(&mut self, life: Life, name: &MessageQueue, to: SeekTo, view: &dyn View) {
-        let owned = self.tenures.of_life(life).map(|(queue, _)| queue);
-        let queue = owned.into_iter().find(|queue| view.queue(*queue) == name);
-        if let (Some(queue), SeekTo::Offset(to)) = (queue, to) {
+        let mut owned = view.tenures().of_life(life).iter();
+        let tenure = owned.find(|tenure| view.queue(tenure.queue) == name);
+        if let (Some(Tenure { queue, .. }), SeekTo::Offset(to)) = (tenure, to) {
+            let queue = *queue;
             self.positions.push(Position::Moved { queue, least: to, to });
         }
     }
@@ -554,47 +531,53 @@ impl Invariant for RefConsumer {
         "reference_model"
     }
 
+    fn looks_at(&self) -> Sights {
+        let others = Sights::ASKED.and(Sights::ANSWERED).and(Sights::of(&[
+            Sight::Begun,
+            Sight::Wished,
+            Sight::Delivered,
+            Sight::Abandoned,
+            Sight::Settled,
+            Sight::StepEnd,
+        ]));
+        requests::ENDS
+            .and(Obstacles::SIGHTS)
+            .and(Leases::SIGHTS)
+            .and(others)
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        if let Deed::Settled {
-            run, offset, verdict, ..
-        } = deed
-        {
-            self.settled(life, run, offset, verdict);
-        }
-        self.leases.see(seen.at, life, &deed);
-        if let Deed::Revoked { queue, epoch, .. } = deed {
-            self.given_up(seen.at, life, (queue, epoch), view)?;
-            let mut tenures = self.tenures.of(life, queue).iter();
-            if let Some(tenure) = tenures.find(|tenure| tenure.epoch == epoch) {
-                self.left.insert((life, queue), tenure.data.lowest().1);
-            }
-        }
-        self.tenures.see(seen.at, life, &deed);
-        if let Deed::Begun { kind: Kind::Ours, .. } = deed {
-            self.begun(life, view);
-        }
-        if !self.tenures.is_ours(life) {
+        if !view.tenures().is_ours(life) {
             return Ok(());
         }
+        self.leases.see(seen.at, life, &deed);
         self.questions.see(life, &deed, |_| {});
         self.obstacles.see(seen.at, life, &deed);
         match deed {
+            Deed::Begun { .. } => self.begun(life, view),
+            Deed::Settled {
+                run, offset, verdict, ..
+            } => self.settled(life, (run, offset), verdict, view),
+            Deed::Revoked { queue, epoch, .. } => {
+                if let Some(tenure) = view.tenures().of_epoch(life, queue, epoch) {
+                    self.given_up(seen.at, life, tenure, view)?;
+                    self.left.insert((life, queue), self.books.of(tenure).lowest().1);
+                }
+            }
             Deed::Wished(AppEvent::Seek { queue, to, .. }) => self.sought(life, queue, *to, view),
             // Where failures are dropped, this one is.
             Deed::Abandoned { run, offset, .. } if self.broadcasting.contains(&life) => {
-                if let Some(tenure) = self.tenures.of_run(life, run) {
-                    tenure.data.finish(offset);
+                if let Some(tenure) = view.tenures().of_run(life, run) {
+                    self.books.of_mut(tenure).finish(offset);
                 }
             }
-            Deed::Connected { .. } => self.connected = true,
-            Deed::StepEnd { .. } => {
-                self.connected = false;
-                self.positions.clear();
-            }
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::StepEnd { .. } => self.positions.clear(),
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 if let Some(question) = self.questions.answered(life, conn, opaque) {
                     self.answered(seen.at, life, question, &answer, view);
                 }
@@ -610,18 +593,30 @@ impl Invariant for RefConsumer {
                     self.questions.asked(life, conn, opaque, question);
                 }
             }
-            Deed::Assigned { queue, from, .. } => return self.assigned(life, queue, from, view.queue(queue)),
+            Deed::Assigned { queue, from, .. } => return self.assigned(life, queue, from, view),
             Deed::Delivered {
                 queue,
                 batch,
                 range,
                 attempt,
                 ..
-            } => return self.delivered(life, queue, batch, range.start..range.end, attempt),
+            } => {
+                if let Some(tenure) = view.tenures().newest(life, queue) {
+                    let delivered = self.delivered(tenure, batch, range.start..range.end, attempt);
+                    return delivered.map_err(|words| Broken(format!("{life:?} {words}")));
+                }
+            }
             _ => {}
         }
         Ok(())
     }
+}
+
+/// When something is asked for; `None` if it may have waited for its link.
+fn asked_at(at: Instant, life: Life, view: &dyn View) -> Option<Instant> {
+    let alive = view.tenures().alive(life);
+    let waited = alive.is_some_and(|alive| alive.connected.is_some());
+    (!waited).then_some(at)
 }
 
 /// What a broker says about where to go on.
@@ -648,7 +643,7 @@ impl Word {
         };
         let ends_below = !is_legal && pull.asked > max;
         let least = if ends_below { book.lowest().0.min(to) } else { to };
-        let queue = pull.queue;
+        let queue = pull.tenure.queue;
         Some(Position::Moved { queue, least, to })
     }
 }

@@ -9,6 +9,7 @@
 //! then what the machine did because of it, in the order of its actions, then [`Deed::StepEnd`].
 
 mod ask;
+mod sight;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::RequestCode;
 
 pub use ask::{Answer, Ask};
+pub use sight::{Sight, Sights};
 
 /// A member's place in the world: stays when its process is restarted. A group that lives on the client of
 /// another member has a place of its own.
@@ -148,6 +150,8 @@ pub enum Deed<'a> {
         conn: ConnId,
         /// The number of its request.
         opaque: i32,
+        /// What its request asked.
+        asked: &'a Ask,
         /// What it says.
         answer: Answer<'a>,
     },

@@ -15,6 +15,7 @@ use super::names::Names;
 use super::nodes::Nodes;
 use super::process::{Place, Process};
 use super::seen::{GroupNo, Life, MemberId, NodeNo, QueueNo};
+use super::tenures::Tenures;
 
 /// Which queues there are: what the world itself has ordered.
 #[derive(Debug)]
@@ -103,6 +104,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) places: &'a [Place],
     pub(crate) members: &'a [MemberId],
     pub(crate) alive: &'a [Life],
+    pub(crate) tenures: &'a Tenures,
     pub(crate) allowances: Allowances,
 }
 
@@ -131,6 +133,10 @@ impl View for Facts<'_> {
 
     fn config(&self, life: Life) -> &GroupConfig {
         &self.place(life).group
+    }
+
+    fn tenures(&self) -> &Tenures {
+        self.tenures
     }
 
     fn is_wanted(&self, group: GroupNo, queue: QueueNo) -> bool {

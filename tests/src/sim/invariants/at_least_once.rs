@@ -15,7 +15,7 @@ use rocketmq_consumer_core::time::Instant;
 use std::collections::BTreeMap;
 
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{BrokerDeed, Deed, GroupNo, Seen, What, is_success};
+use crate::sim::seen::{BrokerDeed, Deed, GroupNo, Seen, Sight, Sights, What, is_success};
 
 /// Messages that a report of a violation names.
 const NAMED: usize = 5;
@@ -48,6 +48,10 @@ impl AtLeastOnce {
 impl Invariant for AtLeastOnce {
     fn name(&self) -> &'static str {
         "at_least_once"
+    }
+
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[Sight::Begun, Sight::Settled, Sight::BrokerStored])
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {

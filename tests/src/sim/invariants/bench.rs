@@ -1,5 +1,6 @@
 //! What the tests of rules feed them with: one member, one queue, and a world that says what it is told to say.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::time::Duration;
@@ -24,8 +25,10 @@ use rocketmq_consumer_core::wire::stored::{Scanned, Scanner};
 
 use crate::sim::invariant::{Allowances, Broken, Invariant, View};
 use crate::sim::seen::{
-    Answer, Ask, BrokerDeed, Deed, GroupNo, Kind, Life, MemberId, NodeNo, QueueNo, Seen, Upheaval, What,
+    Answer, Ask, BrokerDeed, Deed, GroupNo, Kind, Life, MemberId, NodeNo, QueueNo, Seen, Sight, Upheaval,
+    What,
 };
+use crate::sim::tenures::Tenures;
 
 const LIFE: Life = Life(0);
 const GROUP: GroupNo = GroupNo(0);
@@ -88,6 +91,7 @@ pub(in crate::sim) struct World {
     pub(in crate::sim) allowances: Allowances,
     /// Which replica every node is.
     pub(in crate::sim) replica: i64,
+    tenures: Tenures,
 }
 
 impl World {
@@ -110,6 +114,7 @@ impl World {
             status: None,
             allowances: Allowances::default(),
             replica: 0,
+            tenures: Tenures::default(),
         }
     }
 }
@@ -138,6 +143,10 @@ impl View for World {
 
     fn config(&self, _: Life) -> &GroupConfig {
         &self.config
+    }
+
+    fn tenures(&self) -> &Tenures {
+        &self.tenures
     }
 
     fn is_wanted(&self, _: GroupNo, _: QueueNo) -> bool {
@@ -194,6 +203,7 @@ pub(in crate::sim) struct Bench<I> {
     life: Life,
     conn: ConnId,
     opaque: i32,
+    asked: BTreeMap<i32, Ask>,
     /// The numbers of the pulls, in order.
     pulls: Vec<i32>,
     broken: Option<Broken>,
@@ -211,6 +221,7 @@ impl<I: Invariant + Debug> Bench<I> {
                 generation: 1,
             },
             opaque: 0,
+            asked: BTreeMap::new(),
             pulls: Vec::new(),
             broken: None,
         }
@@ -234,7 +245,11 @@ impl<I: Invariant + Debug> Bench<I> {
     fn show(&mut self, what: What<'_>) -> &mut Self {
         assert_eq!(self.broken, None, "broken earlier than expected");
         let seen = Seen { at: self.at, what };
-        self.broken = self.rule.see(&seen, &self.world).err();
+        self.world.tenures.begin(&seen);
+        if self.rule.looks_at().has(Sight::of(&what)) {
+            self.broken = self.rule.see(&seen, &self.world).err();
+        }
+        self.world.tenures.end(&seen);
         self
     }
 
@@ -402,6 +417,7 @@ impl<I: Invariant + Debug> Bench<I> {
 
     #[track_caller]
     pub(in crate::sim) fn ask_as(&mut self, opaque: i32, ask: Ask) -> &mut Self {
+        self.asked.insert(opaque, ask);
         self.deed(Deed::Asked {
             conn: self.conn,
             node: NODE,
@@ -472,9 +488,11 @@ impl<I: Invariant + Debug> Bench<I> {
 
     #[track_caller]
     pub(in crate::sim) fn answer(&mut self, opaque: i32, answer: Answer<'_>) -> &mut Self {
+        let asked = self.asked[&opaque];
         self.deed(Deed::Answered {
             conn: self.conn,
             opaque,
+            asked: &asked,
             answer,
         })
     }

@@ -13,9 +13,8 @@ use rocketmq_consumer_core::event::AppEvent;
 use rocketmq_consumer_core::status::{GroupStatus, Status};
 use rocketmq_consumer_core::time::Instant;
 
-use super::tenures::Tenures;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Deed, Life, Seen, What};
+use crate::sim::seen::{Deed, Life, Seen, Sight, Sights, What};
 
 /// Things one step may want done: the revocation of everything, or the answer to a frame full of messages.
 const ACTIONS: u32 = 4_096;
@@ -25,14 +24,13 @@ const REQUESTS: usize = 32;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct BoundedMemory {
-    tenures: Tenures<()>,
     /// Where the application has changed how many handlers may run.
     permits: BTreeMap<Life, u32>,
 }
 
 impl BoundedMemory {
-    fn at_rest_of(&self, life: Life, status: &Status) -> Result<(), Broken> {
-        let open = self.tenures.open(life);
+    fn at_rest_of(life: Life, status: &Status, view: &dyn View) -> Result<(), Broken> {
+        let open = view.tenures().open(life);
         let holds = |group: &GroupStatus| {
             let unfinished: u32 = group.queues.iter().map(|queue| queue.unfinished).sum();
             (
@@ -66,17 +64,20 @@ impl Invariant for BoundedMemory {
         "bounded_memory"
     }
 
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[Sight::Delivered, Sight::Wished, Sight::StepEnd, Sight::Over])
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        self.tenures.see(seen.at, life, &deed);
         match deed {
-            Deed::Delivered { .. } if self.tenures.is_ours(life) => {
+            Deed::Delivered { .. } if view.tenures().is_ours(life) => {
                 let config = view.config(life);
                 let permits = self.permits.get(&life).unwrap_or(config.concurrency());
                 let most = permits.saturating_mul(*config.handler_batch());
-                let open = self.tenures.open(life);
+                let open = view.tenures().open(life);
                 if open > most {
                     return Err(Broken(format!(
                         "{life:?} has {open} messages with handlers, {most} permitted"
@@ -104,7 +105,7 @@ impl Invariant for BoundedMemory {
         }
         for life in view.alive() {
             if let Some(status) = view.status(*life) {
-                self.at_rest_of(*life, &status)?;
+                Self::at_rest_of(*life, &status, view)?;
             }
         }
         Ok(())

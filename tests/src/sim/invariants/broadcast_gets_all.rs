@@ -16,9 +16,11 @@ use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::request::pull::PullStatus;
 
-use super::requests::Requests;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, BrokerDeed, Deed, GroupNo, Kind, Life, MemberId, QueueNo, Seen, What};
+use crate::sim::seen::{
+    Answer, Ask, BrokerDeed, Deed, GroupNo, Kind, Life, MemberId, QueueNo, Seen, Sight, Sights, What,
+};
 
 /// What one member has, over all its lives.
 #[derive(Debug, Default)]
@@ -198,7 +200,9 @@ impl BroadcastGetsAll {
             } => {
                 self.pulls.asked(life, conn, opaque, queue);
             }
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 let queue = self.pulls.answered(life, conn, opaque);
                 let moved = matches!(
                     answer,
@@ -254,6 +258,21 @@ impl BroadcastGetsAll {
 impl Invariant for BroadcastGetsAll {
     fn name(&self) -> &'static str {
         "broadcast_gets_all"
+    }
+
+    fn looks_at(&self) -> Sights {
+        requests::ENDS.and(Sights::ASKED).and(Sights::of(&[
+            Sight::Begun,
+            Sight::Wished,
+            Sight::AnsweredPull,
+            Sight::Shelf,
+            Sight::Assigned,
+            Sight::Revoked,
+            Sight::Delivered,
+            Sight::Abandoned,
+            Sight::Settled,
+            Sight::BrokerStored,
+        ]))
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {

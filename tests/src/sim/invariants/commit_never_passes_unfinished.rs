@@ -12,33 +12,31 @@ use std::collections::BTreeSet;
 
 use rocketmq_consumer_core::ids::QueueOffset;
 
-use super::requests::Requests;
-use super::tenures::Tenures;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, BrokerDeed, Deed, Life, QueueNo, Seen, What, is_success};
+use crate::sim::seen::{Answer, Ask, BrokerDeed, Deed, Life, QueueNo, Seen, Sight, Sights, What, is_success};
+use crate::sim::tenures::Accounts;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct CommitNeverPassesUnfinished {
-    tenures: Tenures<BTreeSet<QueueOffset>>,
+    /// What handlers have or had of each ownership, and what is not finished.
+    open: Accounts<BTreeSet<QueueOffset>>,
     /// Copies that were asked for, by the message they are of.
     copies: Requests<u32>,
 }
 
 impl CommitNeverPassesUnfinished {
-    fn commit(
-        &mut self,
-        life: Life,
-        queue: QueueNo,
-        offset: QueueOffset,
-        view: &dyn View,
-    ) -> Result<(), Broken> {
-        let tenures = self.tenures.of(life, queue);
-        let passed = |open: &BTreeSet<QueueOffset>| open.first().copied().filter(|first| *first < offset);
-        if tenures.is_empty() || tenures.iter().any(|tenure| passed(&tenure.data).is_none()) {
+    fn commit(&self, life: Life, queue: QueueNo, offset: QueueOffset, view: &dyn View) -> Result<(), Broken> {
+        let tenures = view.tenures().of(life, queue);
+        let passed = |tenure| {
+            let first = self.open.of(tenure).first().copied();
+            first.filter(|first| *first < offset)
+        };
+        if tenures.is_empty() || tenures.iter().any(|tenure| passed(tenure).is_none()) {
             return Ok(());
         }
-        let open: Vec<_> = tenures.iter().filter_map(|tenure| passed(&tenure.data)).collect();
+        let open: Vec<_> = tenures.iter().filter_map(passed).collect();
         let queue = view.queue(queue);
         Err(Broken(format!(
             "{life:?} commits {queue} at {offset}, unfinished: {open:?}"
@@ -49,10 +47,9 @@ impl CommitNeverPassesUnfinished {
 impl CommitNeverPassesUnfinished {
     /// A copy of a message is stored: wherever this member has it, it is finished.
     fn copied(&mut self, life: Life, origin: u32, view: &dyn View) {
-        for (queue, tenure) in self.tenures.of_life_mut(life) {
-            tenure
-                .data
-                .retain(|offset| view.origin(queue, *offset) != Some(origin));
+        for tenure in view.tenures().of_life(life) {
+            let open = self.open.of_mut(tenure);
+            open.retain(|offset| view.origin(tenure.queue, *offset) != Some(origin));
         }
     }
 }
@@ -62,38 +59,48 @@ impl Invariant for CommitNeverPassesUnfinished {
         "commit_never_passes_unfinished"
     }
 
+    fn looks_at(&self) -> Sights {
+        requests::ENDS.and(Sights::of(&[
+            Sight::AskedPull,
+            Sight::AskedCommit,
+            Sight::AskedAgain,
+            Sight::AnsweredAgain,
+            Sight::Delivered,
+            Sight::Settled,
+            Sight::BrokerSentBack,
+        ]))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let (life, deed) = match seen.what {
             What::Member { life, deed } => (life, deed),
             What::Broker(BrokerDeed::SentBack { queue, offset, .. }) => {
                 for life in view.alive() {
-                    for tenure in self.tenures.of(*life, queue) {
-                        tenure.data.remove(&offset);
+                    for tenure in view.tenures().of(*life, queue) {
+                        self.open.of_mut(tenure).remove(&offset);
                     }
                 }
                 return Ok(());
             }
             What::Broker(_) | What::Fault(_) => return Ok(()),
         };
-        if let Deed::Settled {
-            run, offset, verdict, ..
-        } = deed
-            && is_success(verdict)
-            && let Some(tenure) = self.tenures.of_run(life, run)
-        {
-            tenure.data.remove(&offset);
-        }
-        self.tenures.see(seen.at, life, &deed);
         self.copies.see(life, &deed, |_| {});
         match deed {
             Deed::Delivered {
                 queue, batch, range, ..
             } => {
-                if let Some(tenure) = self.tenures.newest(life, queue) {
+                if let Some(tenure) = view.tenures().newest(life, queue) {
                     let entries = &batch.entries()[range.start as usize..range.end as usize];
-                    tenure
-                        .data
-                        .extend(entries.iter().map(|entry| entry.queue_offset()));
+                    let offsets = entries.iter().map(|entry| entry.queue_offset());
+                    self.open.of_mut(tenure).extend(offsets);
+                }
+                Ok(())
+            }
+            Deed::Settled {
+                run, offset, verdict, ..
+            } if is_success(verdict) => {
+                if let Some(tenure) = view.tenures().of_run(life, run) {
+                    self.open.of_mut(tenure).remove(&offset);
                 }
                 Ok(())
             }
@@ -106,7 +113,9 @@ impl Invariant for CommitNeverPassesUnfinished {
                 self.copies.asked(life, conn, opaque, origin);
                 Ok(())
             }
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 let copied = self.copies.answered(life, conn, opaque);
                 if let (Some(origin), Answer::Done) = (copied, answer) {
                     self.copied(life, origin, view);
@@ -125,7 +134,7 @@ impl Invariant for CommitNeverPassesUnfinished {
                         ..
                     },
                 ..
-            } if self.tenures.is_ours(life) => self.commit(life, queue, offset, view),
+            } if view.tenures().is_ours(life) => self.commit(life, queue, offset, view),
             _ => Ok(()),
         }
     }

@@ -10,15 +10,15 @@
 use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::wire::request::pull::PullStatus;
 
-use super::tenures::Tenures;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, Sight, Sights, What};
+use crate::sim::tenures::Accounts;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct CommitNeverRegresses {
     /// The highest offset sent in each.
-    tenures: Tenures<Option<QueueOffset>>,
+    highest: Accounts<Option<QueueOffset>>,
     /// Whose offset was moved in the step that runs.
     moved: Option<Life>,
 }
@@ -31,14 +31,16 @@ impl CommitNeverRegresses {
         offset: QueueOffset,
         view: &dyn View,
     ) -> Result<(), Broken> {
-        if self.moved == Some(life) && !self.tenures.is_ours(life) {
+        if self.moved == Some(life) && !view.tenures().is_ours(life) {
             return Ok(());
         }
-        let tenures = self.tenures.of(life, queue);
-        let mut senders = tenures.iter_mut().filter(|tenure| tenure.data <= Some(offset));
+        let tenures = view.tenures().of(life, queue);
+        let mut senders = tenures
+            .iter()
+            .filter(|tenure| *self.highest.of(tenure) <= Some(offset));
         match (senders.next(), senders.next()) {
             (Some(sender), None) => {
-                sender.data = Some(offset);
+                *self.highest.of_mut(sender) = Some(offset);
                 return Ok(());
             }
             // One is being given back while its queue is owned again: which of them has sent it is not to be seen.
@@ -49,7 +51,7 @@ impl CommitNeverRegresses {
             Some(last) => Err(Broken(format!(
                 "{life:?} commits {} at {offset} after {:?}, both in {:?}",
                 view.queue(queue),
-                last.data,
+                self.highest.of(last),
                 last.epoch
             ))),
             None => Ok(()),
@@ -62,11 +64,19 @@ impl Invariant for CommitNeverRegresses {
         "commit_never_regresses_within_an_epoch"
     }
 
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[
+            Sight::AskedPull,
+            Sight::AskedCommit,
+            Sight::AnsweredPull,
+            Sight::StepEnd,
+        ])
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        self.tenures.see(seen.at, life, &deed);
         match deed {
             Deed::Answered {
                 answer:

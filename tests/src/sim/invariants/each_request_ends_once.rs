@@ -20,10 +20,9 @@ use rocketmq_consumer_core::ids::{ConnId, QueueOffset};
 use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::time::Instant;
 
-use super::requests::Requests;
-use super::tenures::Tenures;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, Sight, Sights, What};
 
 /// The longest a link of ours may stay mute: the next heartbeat is 30 s away, the longest deadline of anything
 /// (a held pull) is 23 s, a half frame may have come in between and begun it anew.
@@ -42,7 +41,6 @@ struct Link {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct EachRequestEndsOnce {
-    tenures: Tenures<()>,
     requests: Requests<Option<(QueueNo, QueueOffset)>>,
     links: BTreeMap<(Life, ConnId), Link>,
     /// Commits of each queue that were written and not answered, and questions for what is stored.
@@ -154,17 +152,17 @@ impl Invariant for EachRequestEndsOnce {
         "each_request_ends_once"
     }
 
+    fn looks_at(&self) -> Sights {
+        let others = [Sight::Requested, Sight::Told, Sight::StepEnd];
+        let requests = Sights::ASKED.and(Sights::ANSWERED);
+        requests::ENDS.and(requests).and(Sights::of(&others))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        self.tenures.see(seen.at, life, &deed);
-        if !self.tenures.is_ours(life) {
-            if matches!(deed, Deed::Killed | Deed::Closed) {
-                self.links.retain(|(of, _), _| *of != life);
-                self.commits.retain(|(of, ..), _| *of != life);
-                self.requests.see(life, &deed, |_| {});
-            }
+        if !view.tenures().is_ours(life) {
             return Ok(());
         }
         let (commits, lost_now) = (&mut self.commits, &mut self.lost_now);
@@ -176,10 +174,16 @@ impl Invariant for EachRequestEndsOnce {
             }
         });
         match deed {
+            Deed::Killed | Deed::Closed => {
+                self.links.retain(|(of, _), _| *of != life);
+                self.commits.retain(|(of, ..), _| *of != life);
+            }
             Deed::Disconnected { conn, .. } => {
                 self.links.remove(&(life, conn));
             }
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 if let Some(link) = self.links.get_mut(&(life, conn)) {
                     link.waits_since = None;
                 }
@@ -202,7 +206,7 @@ impl Invariant for EachRequestEndsOnce {
             }
             Deed::StepEnd { .. } => {
                 self.lost_now.clear();
-                let alive = self.tenures.alive(life);
+                let alive = view.tenures().alive(life);
                 // What is due is only over once the machine was woken for it; one that was stopped gets that first.
                 if alive.is_some_and(|alive| alive.is_wakeup && alive.late_now < Duration::from_secs(1)) {
                     return self.mute(seen.at, life);

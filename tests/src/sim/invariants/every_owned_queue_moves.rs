@@ -23,10 +23,9 @@ use rocketmq_consumer_core::status::{
 };
 use rocketmq_consumer_core::time::Instant;
 
-use super::requests::Requests;
-use super::tenures::Tenures;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, Sight, Sights, What};
 
 /// A member is looked at every so many wake-ups.
 const EVERY: u32 = 64;
@@ -39,7 +38,6 @@ const SPOILT: Duration = Duration::from_secs(50);
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct EveryOwnedQueueMoves {
-    tenures: Tenures<()>,
     pulls: Requests<(QueueNo, Instant)>,
     wake_ups: BTreeMap<Life, u32>,
     /// Questions that stores have not answered.
@@ -82,7 +80,7 @@ impl EveryOwnedQueueMoves {
 
     fn has_pull(&self, life: Life, queue: &QueueStatus, view: &dyn View) -> bool {
         let deadline = *view.config(life).pull_deadline() + TOLERANCE;
-        let woken_at = self.tenures.alive(life).map(|alive| alive.woken_at);
+        let woken_at = view.tenures().alive(life).map(|alive| alive.woken_at);
         let is_out = |at: Instant| woken_at.is_none_or(|woken| woken < at + deadline);
         let mut pulls = self.pulls.of_life(life);
         pulls.any(|(of, at)| view.queue(*of) == &queue.queue && is_out(*at))
@@ -107,11 +105,20 @@ impl Invariant for EveryOwnedQueueMoves {
         "every_owned_queue_moves"
     }
 
+    fn looks_at(&self) -> Sights {
+        let others = [
+            Sight::AskedPull,
+            Sight::AnsweredPull,
+            Sight::Store,
+            Sight::StepEnd,
+        ];
+        requests::ENDS.and(Sights::of(&others))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        self.tenures.see(seen.at, life, &deed);
         self.pulls.see(life, &deed, |_| {});
         match deed {
             Deed::Asked {
@@ -126,7 +133,7 @@ impl Invariant for EveryOwnedQueueMoves {
                 self.pulls.answered(life, conn, opaque);
             }
             Deed::StepEnd { wake_at, .. } => {
-                let Some(alive) = self.tenures.alive(life).filter(|alive| alive.is_ours()) else {
+                let Some(alive) = view.tenures().alive(life).filter(|alive| alive.is_ours()) else {
                     return Ok(());
                 };
                 if alive.leaving.is_some() {

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use crate::sim::invariant::{Broken, Invariant, View};
 use crate::sim::model::{Book, Held, RefConsumer};
-use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, Sight, Sights, What};
 
 /// See the module. It reads what the reference model knows, which has to be shown everything before this rule.
 #[derive(Debug)]
@@ -29,14 +29,14 @@ impl FlowLimits {
     fn check(&self, life: Life, queue: QueueNo, view: &dyn View) -> Result<(), Broken> {
         let config = view.config(life);
         let model = self.model.borrow();
-        let Some(book) = model.book(life, queue).filter(|book| book.is_known()) else {
+        let Some(book) = model.book(life, queue, view).filter(|book| book.is_known()) else {
             return Ok(());
         };
         let (Held { count, bytes, .. }, span) = (book.held(), book.span());
         let is_full = count >= *config.queue_count_max()
             || bytes >= *config.queue_bytes_max()
             || span > u64::from(*config.queue_span_max());
-        let buffers = model.books(life).map(Book::held).map(|held| held.buffer);
+        let buffers = model.books(life, view).map(Book::held).map(|held| held.buffer);
         let buffer: u64 = buffers.sum();
         if is_full || (count > 0 && buffer >= *config.buffer_bytes_max()) {
             return Err(Broken(format!(
@@ -51,6 +51,10 @@ impl FlowLimits {
 impl Invariant for FlowLimits {
     fn name(&self) -> &'static str {
         "flow_limits"
+    }
+
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[Sight::AskedPull])
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {

@@ -13,10 +13,10 @@ use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::code::ResponseCode;
 
-use super::requests::Requests;
-use super::tenures::Tenures;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, Deed, Kind, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, Sight, Sights, What};
+use crate::sim::tenures::Alive;
 
 const FIRST_PULL: Duration = Duration::from_millis(500);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
@@ -26,7 +26,6 @@ const HOLD: Duration = Duration::from_secs(15);
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct JavaTiming {
-    tenures: Tenures<()>,
     pulls: Requests<(QueueNo, Epoch)>,
     /// The newest ownership, and when its next pull may come.
     earliest: BTreeMap<(Life, QueueNo), (Epoch, Instant)>,
@@ -62,19 +61,23 @@ impl Invariant for JavaTiming {
         "java_timing"
     }
 
+    fn looks_at(&self) -> Sights {
+        requests::ENDS.and(Sights::of(&[
+            Sight::Assigned,
+            Sight::AskedPull,
+            Sight::AskedCommit,
+            Sight::AnsweredPull,
+        ]))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        // What this rule has not heard of is none of its business.
-        if matches!(deed, Deed::Begun { kind: Kind::Ours, .. }) {
+        if view.tenures().alive(life).is_none_or(Alive::is_ours) {
             return Ok(());
         }
         self.pulls.see(life, &deed, |_| {});
-        self.tenures.see(seen.at, life, &deed);
-        if self.tenures.alive(life).is_none() {
-            return Ok(());
-        }
         match deed {
             Deed::Assigned { queue, epoch, .. } => {
                 self.earliest.insert((life, queue), (epoch, seen.at + FIRST_PULL));
@@ -98,7 +101,9 @@ impl Invariant for JavaTiming {
                 }
                 _ => {}
             },
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 // What an earlier ownership is told holds the present one up in no way.
                 if let Some((queue, epoch)) = self.pulls.answered(life, conn, opaque)
                     && let Answer::Refused(code) = answer

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use rocketmq_consumer_core::time::Instant;
 
-use crate::sim::seen::{Deed, Life, QueueNo};
+use crate::sim::seen::{Deed, Life, QueueNo, Sight, Sights};
 
 /// How long a lock is used after it was asked for.
 pub(super) const LASTS: Duration = Duration::from_secs(30);
@@ -23,6 +23,10 @@ struct Lease {
 pub(in crate::sim) struct Leases(BTreeMap<(Life, QueueNo), Lease>);
 
 impl Leases {
+    /// What [`see`](Self::see) has to be shown.
+    pub(in crate::sim) const SIGHTS: Sights =
+        Sights::of(&[Sight::Assigned, Sight::Locked, Sight::Revoked, Sight::Over]);
+
     /// Takes what was seen.
     pub(in crate::sim) fn see(&mut self, at: Instant, life: Life, deed: &Deed<'_>) {
         match *deed {

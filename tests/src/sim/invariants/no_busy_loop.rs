@@ -14,9 +14,8 @@ use std::time::Duration;
 use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::time::Instant;
 
-use super::tenures::Tenures;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Ask, Deed, Life, NodeNo, QueueNo, Seen, What};
+use crate::sim::seen::{Ask, Deed, Life, NodeNo, QueueNo, Seen, Sight, Sights, What};
 
 /// Wake-ups a second that have no effect, and more for each queue: 20 looks at a full cache, 2 heartbeats of one
 /// step to the next, timers of requests that were answered.
@@ -50,26 +49,25 @@ impl Rate {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct NoBusyLoop {
-    tenures: Tenures<()>,
     in_vain: BTreeMap<Life, Rate>,
     requests: BTreeMap<Life, Rate>,
     pulls: BTreeMap<(Life, QueueNo), (QueueOffset, Rate)>,
     dials: BTreeMap<(Life, NodeNo), Rate>,
 }
 
-impl NoBusyLoop {
-    fn queues(&self, life: Life) -> u32 {
-        u32::try_from(self.tenures.of_life(life).count()).unwrap_or(u32::MAX)
-    }
+fn queues(life: Life, view: &dyn View) -> u32 {
+    u32::try_from(view.tenures().of_life(life).len()).unwrap_or(u32::MAX)
+}
 
+impl NoBusyLoop {
     fn step_end(
         &mut self,
         at: Instant,
         life: Life,
-        actions: u32,
-        wake_at: Option<Instant>,
+        (actions, wake_at): (u32, Option<Instant>),
+        view: &dyn View,
     ) -> Result<(), Broken> {
-        if self.tenures.alive(life).is_none_or(|alive| !alive.is_wakeup) {
+        if view.tenures().alive(life).is_none_or(|alive| !alive.is_wakeup) {
             return Ok(());
         }
         if wake_at.is_some_and(|wake_at| wake_at <= at) {
@@ -78,11 +76,11 @@ impl NoBusyLoop {
             )));
         }
         // A Java-like member that asks a slave over and over wakes for each answer.
-        if actions > 0 || !self.tenures.is_ours(life) {
+        if actions > 0 || !view.tenures().is_ours(life) {
             return Ok(());
         }
         let count = self.in_vain.entry(life).or_default().more(at);
-        if count > IN_VAIN && count > IN_VAIN + IN_VAIN_PER_QUEUE * self.queues(life) {
+        if count > IN_VAIN && count > IN_VAIN + IN_VAIN_PER_QUEUE * queues(life, view) {
             return Err(Broken(format!(
                 "{life:?} was woken {count} times within a second and did nothing"
             )));
@@ -119,7 +117,7 @@ impl NoBusyLoop {
             | Ask::Unregister { .. }
             | Ask::Other(_) => {
                 let count = self.requests.entry(life).or_default().more(at);
-                if count > REQUESTS && count > REQUESTS + REQUESTS_PER_QUEUE * self.queues(life) {
+                if count > REQUESTS && count > REQUESTS + REQUESTS_PER_QUEUE * queues(life, view) {
                     return Err(Broken(format!(
                         "{life:?} asks for the {count}th time in a second: {ask:?}"
                     )));
@@ -135,21 +133,25 @@ impl Invariant for NoBusyLoop {
         "no_busy_loop"
     }
 
+    fn looks_at(&self) -> Sights {
+        let others = [Sight::StepEnd, Sight::Dialled, Sight::Over];
+        Sights::ASKED.and(Sights::of(&others))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        self.tenures.see(seen.at, life, &deed);
         match deed {
-            Deed::StepEnd { actions, wake_at } => self.step_end(seen.at, life, actions, wake_at),
+            Deed::StepEnd { actions, wake_at } => self.step_end(seen.at, life, (actions, wake_at), view),
             // Sent back to a master that it has not heard of yet, Java's client asks the slave again at once.
             Deed::Asked {
                 node,
                 ask: Ask::Pull { .. },
                 ..
-            } if !self.tenures.is_ours(life) && view.replica(node).is_some_and(|id| id != 0) => Ok(()),
+            } if !view.tenures().is_ours(life) && view.replica(node).is_some_and(|id| id != 0) => Ok(()),
             Deed::Asked { ask, .. } => self.asked(seen.at, life, ask, view),
-            Deed::Dialled { node, .. } if self.tenures.is_ours(life) => {
+            Deed::Dialled { node, .. } if view.tenures().is_ours(life) => {
                 let count = self.dials.entry((life, node)).or_default().more(seen.at);
                 if count > DIALS {
                     return Err(Broken(format!(

@@ -14,13 +14,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rocketmq_consumer_core::ids::{ConnId, PhysicalOffset, QueueOffset};
+use rocketmq_consumer_core::ids::{PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
 
-use super::requests::Requests;
-use super::tenures::Tenures;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, Deed, Life, NodeNo, QueueNo, Seen, What};
+use crate::sim::seen::{Answer, Ask, Deed, Life, NodeNo, QueueNo, Seen, Sight, Sights, What};
+use crate::sim::tenures::Accounts;
 
 /// How much longer than the grace the last question may take: what a pull carries may be under way for 200 ms,
 /// and a timer may be a little late.
@@ -30,36 +30,24 @@ const TOLERANCE: Duration = Duration::from_millis(100);
 /// Messages of an ownership that may be sent back, by their place in the log.
 type Delivered = BTreeMap<PhysicalOffset, QueueOffset>;
 
-/// What the step that runs began with.
-#[derive(Debug, Default)]
-struct Step {
-    connected: Option<ConnId>,
-    /// Questions for offsets that were answered: whose, of which queue, and when the process meant to ask.
-    rechecked: Vec<(Life, QueueNo, Instant)>,
-}
-
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct NoCommitAfterStaleEpoch {
-    tenures: Tenures<Delivered>,
+    delivered: Accounts<Delivered>,
     /// Messages whose ownership has ended before they were finished.
     ended: BTreeMap<(Life, PhysicalOffset), QueueNo>,
     queries: Requests<(QueueNo, Instant)>,
-    step: Step,
+    /// Questions for offsets that were answered in the step that runs: whose, of which queue, and when the process
+    /// meant to ask.
+    rechecked: Vec<(Life, QueueNo, Instant)>,
 }
 
 impl NoCommitAfterStaleEpoch {
-    fn commit(
-        &mut self,
-        at: Instant,
-        life: Life,
-        queue: QueueNo,
-        view: &dyn View,
-    ) -> Result<(), &'static str> {
+    fn commit(&self, at: Instant, life: Life, queue: QueueNo, view: &dyn View) -> Result<(), &'static str> {
         let grace = (*view.config(life).revoke_grace()).max(CARRIED) + TOLERANCE;
-        let mut rechecked = self.step.rechecked.iter();
+        let mut rechecked = self.rechecked.iter();
         let rechecked = rechecked.find(|(whose, of, _)| (*whose, *of) == (life, queue));
-        let tenures = self.tenures.of(life, queue);
+        let tenures = view.tenures().of(life, queue);
         if tenures.is_empty() {
             return Err("does not own");
         }
@@ -75,23 +63,20 @@ impl NoCommitAfterStaleEpoch {
     }
 
     fn send_back(
-        &mut self,
+        &self,
         at: Instant,
         life: Life,
         (node, physical): (NodeNo, PhysicalOffset),
         view: &dyn View,
     ) -> Result<(), &'static str> {
-        let late = self
-            .tenures
-            .alive(life)
-            .map_or(Duration::ZERO, |alive| alive.late_now);
-        let grace = *view.config(life).revoke_grace() + TOLERANCE + late;
-        let of_life = self
-            .tenures
+        let grace = *view.config(life).revoke_grace() + TOLERANCE + late(life, view);
+        let tenures = view.tenures();
+        let at_home = tenures
             .of_life(life)
-            .filter(|(queue, _)| self.tenures.is_home(node, *queue, view));
-        let mut holders = of_life
-            .filter(|(_, tenure)| tenure.data.contains_key(&physical))
+            .iter()
+            .filter(|tenure| tenures.is_home(node, tenure.queue, view));
+        let mut holders = at_home
+            .filter(|tenure| self.delivered.of(tenure).contains_key(&physical))
             .peekable();
         if holders.peek().is_none() {
             // Records that cannot be read are never delivered: nobody knows them here.
@@ -101,7 +86,7 @@ impl NoCommitAfterStaleEpoch {
                 Ok(())
             };
         }
-        if holders.any(|(_, tenure)| tenure.revoked_at.is_none_or(|revoked| at <= revoked + grace)) {
+        if holders.any(|tenure| tenure.revoked_at.is_none_or(|revoked| at <= revoked + grace)) {
             Ok(())
         } else {
             Err("has given back")
@@ -111,16 +96,12 @@ impl NoCommitAfterStaleEpoch {
 
 impl NoCommitAfterStaleEpoch {
     fn copy(&self, at: Instant, life: Life, origin: u32, view: &dyn View) -> Result<(), &'static str> {
-        let late = self
-            .tenures
-            .alive(life)
-            .map_or(Duration::ZERO, |alive| alive.late_now);
-        let grace = *view.config(life).revoke_grace() + TOLERANCE + late;
-        let mut holders = self.tenures.of_life(life).filter(|(queue, tenure)| {
-            let mut offsets = tenure.data.values();
-            offsets.any(|offset| view.origin(*queue, *offset) == Some(origin))
+        let grace = *view.config(life).revoke_grace() + TOLERANCE + late(life, view);
+        let mut holders = view.tenures().of_life(life).iter().filter(|tenure| {
+            let mut offsets = self.delivered.of(tenure).values();
+            offsets.any(|offset| view.origin(tenure.queue, *offset) == Some(origin))
         });
-        if holders.any(|(_, tenure)| tenure.revoked_at.is_none_or(|revoked| at <= revoked + grace)) {
+        if holders.any(|tenure| tenure.revoked_at.is_none_or(|revoked| at <= revoked + grace)) {
             Ok(())
         } else {
             Err("does not own")
@@ -128,48 +109,64 @@ impl NoCommitAfterStaleEpoch {
     }
 }
 
+/// How late the process is in the step that runs.
+fn late(life: Life, view: &dyn View) -> Duration {
+    let alive = view.tenures().alive(life);
+    alive.map_or(Duration::ZERO, |alive| alive.late_now)
+}
+
 impl Invariant for NoCommitAfterStaleEpoch {
     fn name(&self) -> &'static str {
         "no_commit_after_stale_epoch"
+    }
+
+    fn looks_at(&self) -> Sights {
+        requests::ENDS.and(Sights::of(&[
+            Sight::AskedPull,
+            Sight::AskedCommit,
+            Sight::AskedOffset,
+            Sight::AskedAgain,
+            Sight::AnsweredOffset,
+            Sight::Delivered,
+            Sight::Revoked,
+            Sight::StepEnd,
+        ]))
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        if let Deed::Revoked { queue, epoch, .. } = deed {
-            let ended = self
-                .tenures
-                .of(life, queue)
-                .iter()
-                .find(|tenure| tenure.epoch == epoch);
-            let unfinished = ended.into_iter().flat_map(|tenure| tenure.data.keys());
-            self.ended
-                .extend(unfinished.map(|physical| ((life, *physical), queue)));
-        }
-        self.tenures.see(seen.at, life, &deed);
         self.queries.see(life, &deed, |_| {});
         match deed {
-            Deed::Connected { conn, .. } => self.step.connected = Some(conn),
-            Deed::StepEnd { .. } => self.step = Step::default(),
+            Deed::StepEnd { .. } => self.rechecked.clear(),
+            Deed::Revoked { queue, epoch, .. } => {
+                let ended = view.tenures().of_epoch(life, queue, epoch).into_iter();
+                let unfinished = ended.flat_map(|tenure| self.delivered.of(tenure).keys());
+                self.ended
+                    .extend(unfinished.map(|physical| ((life, *physical), queue)));
+            }
             Deed::Delivered {
                 queue, batch, range, ..
             } => {
-                if let Some(tenure) = self.tenures.newest(life, queue) {
+                if let Some(tenure) = view.tenures().newest(life, queue) {
+                    let delivered = self.delivered.of_mut(tenure);
                     for position in range.start..range.end {
                         let Some(record) = batch.record(position) else {
                             continue;
                         };
                         let physical = record.physical_offset();
                         self.ended.remove(&(life, physical));
-                        tenure.data.insert(physical, record.queue_offset());
+                        delivered.insert(physical, record.queue_offset());
                     }
                 }
             }
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 let query = self.queries.answered(life, conn, opaque);
                 if let (Some((queue, asked)), Answer::Offset(_)) = (query, answer) {
-                    self.step.rechecked.push((life, queue, asked));
+                    self.rechecked.push((life, queue, asked));
                 }
             }
             Deed::Asked {
@@ -178,16 +175,16 @@ impl Invariant for NoCommitAfterStaleEpoch {
                 opaque,
                 ask,
                 ..
-            } if self.tenures.is_ours(life) => {
-                let is_late = self.step.connected == Some(conn);
+            } if view.tenures().is_ours(life) => {
+                let is_late = view.tenures().may_have_waited(life, conn);
                 let (what, queue, judged) = match ask {
                     Ask::QueryOffset { queue, .. } => {
-                        let late = self
-                            .tenures
-                            .alive(life)
-                            .map_or(Duration::ZERO, |alive| alive.late_now);
                         // Nobody sees since when it has waited for its link.
-                        let meant = if is_late { Instant::ZERO } else { seen.at - late };
+                        let meant = if is_late {
+                            Instant::ZERO
+                        } else {
+                            seen.at - late(life, view)
+                        };
                         self.queries.asked(life, conn, opaque, (queue, meant));
                         return Ok(());
                     }
@@ -195,7 +192,7 @@ impl Invariant for NoCommitAfterStaleEpoch {
                         ("commits", Some(queue), self.commit(seen.at, life, queue, view))
                     }
                     Ask::Pull { queue, .. } => {
-                        let owned = self.tenures.newest(life, queue).is_some();
+                        let owned = view.tenures().newest(life, queue).is_some();
                         (
                             "pulls",
                             Some(queue),

@@ -6,20 +6,20 @@
 //!
 //! Legal all the same: whatever a Java-like member does, which commits to any replica when the master is away.
 
-use std::collections::BTreeSet;
-
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Ask, Deed, Kind, Life, Seen, What};
+use crate::sim::seen::{Ask, Deed, Seen, Sight, Sights, What};
 
 /// See the module.
-#[derive(Debug, Default)]
-pub(super) struct NoCommitReachesASlave {
-    ours: BTreeSet<Life>,
-}
+#[derive(Debug)]
+pub(super) struct NoCommitReachesASlave;
 
 impl Invariant for NoCommitReachesASlave {
     fn name(&self) -> &'static str {
         "no_commit_reaches_a_slave"
+    }
+
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[Sight::AskedPull, Sight::AskedCommit])
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
@@ -27,12 +27,6 @@ impl Invariant for NoCommitReachesASlave {
             return Ok(());
         };
         match deed {
-            Deed::Begun { kind: Kind::Ours, .. } => {
-                self.ours.insert(life);
-            }
-            Deed::Killed | Deed::Closed => {
-                self.ours.remove(&life);
-            }
             Deed::Asked {
                 node,
                 ask:
@@ -43,7 +37,7 @@ impl Invariant for NoCommitReachesASlave {
                         ..
                     },
                 ..
-            } if self.ours.contains(&life) && view.replica(node).is_some_and(|id| id != 0) => {
+            } if view.tenures().is_ours(life) && view.replica(node).is_some_and(|id| id != 0) => {
                 let queue = view.queue(queue);
                 return Err(Broken(format!(
                     "{life:?} tells a slave of {queue} that it is at {offset}"
@@ -64,7 +58,7 @@ mod tests {
     fn a_slave_is_told_nothing() {
         for (replica, breaks) in [(0, false), (1, true), (2, true)] {
             let bench = || {
-                let mut bench = Bench::new(NoCommitReachesASlave::default());
+                let mut bench = Bench::new(NoCommitReachesASlave);
                 bench.world.replica = replica;
                 bench.ours().assign(1, 100);
                 bench
@@ -83,7 +77,7 @@ mod tests {
 
     #[test]
     fn java_members_do_as_they_do() {
-        let mut bench = Bench::new(NoCommitReachesASlave::default());
+        let mut bench = Bench::new(NoCommitReachesASlave);
         bench.world.replica = 1;
         bench.java().assign(1, 100);
         bench.commit(100).legal();

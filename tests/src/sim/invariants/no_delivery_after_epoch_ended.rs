@@ -6,19 +6,20 @@
 //! Legal all the same: a message that somebody else delivered, or delivers at the same time. Members compute
 //! their shares alone, so two of them may own one queue for a moment and both deliver.
 
-use super::tenures::Tenures;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Deed, Seen, What};
+use crate::sim::seen::{Deed, Seen, Sight, Sights, What};
 
 /// See the module.
-#[derive(Debug, Default)]
-pub(super) struct NoDeliveryAfterEpochEnded {
-    tenures: Tenures<()>,
-}
+#[derive(Debug)]
+pub(super) struct NoDeliveryAfterEpochEnded;
 
 impl Invariant for NoDeliveryAfterEpochEnded {
     fn name(&self) -> &'static str {
         "no_delivery_after_epoch_ended"
+    }
+
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[Sight::Delivered])
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
@@ -27,20 +28,16 @@ impl Invariant for NoDeliveryAfterEpochEnded {
         };
         if let Deed::Delivered { queue, run, .. } = deed {
             let name = view.queue(queue);
-            if self
-                .tenures
-                .alive(life)
-                .is_some_and(|alive| alive.leaving.is_some())
-            {
+            let alive = view.tenures().alive(life);
+            if alive.is_some_and(|alive| alive.leaving.is_some()) {
                 return Err(Broken(format!("{life:?} leaves and delivers {run:?} of {name}")));
             }
-            if self.tenures.newest(life, queue).is_none() {
+            if view.tenures().newest(life, queue).is_none() {
                 return Err(Broken(format!(
                     "{life:?} delivers {run:?} of {name}, which it does not own"
                 )));
             }
         }
-        self.tenures.see(seen.at, life, &deed);
         Ok(())
     }
 }
@@ -55,7 +52,7 @@ mod tests {
     #[test]
     fn only_an_ownership_that_lasts_delivers() {
         let bench = || {
-            let mut bench = Bench::new(NoDeliveryAfterEpochEnded::default());
+            let mut bench = Bench::new(NoDeliveryAfterEpochEnded);
             bench.ours().assign(1, 100).deliver(1, 100..101).legal();
             bench
         };

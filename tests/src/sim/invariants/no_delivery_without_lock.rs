@@ -10,13 +10,12 @@
 
 use std::collections::BTreeMap;
 
-use rocketmq_consumer_core::ids::ConnId;
 use rocketmq_consumer_core::time::Instant;
 
 use super::leases::{LASTS, PROMPT};
 use super::orderly::Orderly;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, Sight, Sights, What};
 
 /// What a member can know of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +31,6 @@ enum Lock {
 pub(super) struct NoDeliveryWithoutLock {
     orderly: Orderly,
     locks: BTreeMap<(Life, QueueNo), Lock>,
-    /// The link that came up in the step that runs.
-    up: Option<ConnId>,
 }
 
 impl NoDeliveryWithoutLock {
@@ -71,6 +68,16 @@ impl Invariant for NoDeliveryWithoutLock {
         "no_delivery_without_lock"
     }
 
+    fn looks_at(&self) -> Sights {
+        Orderly::LIVES.and(Sights::of(&[
+            Sight::AskedPull,
+            Sight::AskedCommit,
+            Sight::Locked,
+            Sight::Unlocking,
+            Sight::Delivered,
+        ]))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
@@ -79,8 +86,6 @@ impl Invariant for NoDeliveryWithoutLock {
             return Ok(());
         }
         match deed {
-            Deed::Connected { conn, .. } => self.up = Some(conn),
-            Deed::StepEnd { .. } => self.up = None,
             Deed::Locked {
                 queue,
                 granted,
@@ -90,7 +95,7 @@ impl Invariant for NoDeliveryWithoutLock {
             Deed::Unlocking { queue, .. } => {
                 self.locks.insert((life, queue), Lock::GivenBack(seen.at));
             }
-            Deed::Asked { conn, ask, .. } if self.up != Some(conn) => match ask {
+            Deed::Asked { conn, ask, .. } if !view.tenures().may_have_waited(life, conn) => match ask {
                 Ask::Pull { queue, .. } => return self.check(seen.at, (life, queue), "pulls", view),
                 Ask::Commit { queue, .. } => return self.check(seen.at, (life, queue), "commits", view),
                 _ => {}

@@ -23,7 +23,8 @@ use super::orderly::Orderly;
 use super::requests::Requests;
 use crate::sim::invariant::{Broken, Invariant, View};
 use crate::sim::seen::{
-    Answer, Ask, BrokerDeed, Deed, GroupNo, Life, MemberId, QueueNo, Seen, Upheaval, What, is_success,
+    Answer, Ask, BrokerDeed, Deed, GroupNo, Life, MemberId, QueueNo, Seen, Sight, Sights, Upheaval, What,
+    is_success,
 };
 
 /// How long a lock may be believed in that a broker has forgotten.
@@ -212,7 +213,9 @@ impl NoInversion {
                 verdict,
                 ..
             } => self.settled(life, queue, run, offset, is_success(verdict)),
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 let copied = self.copies.answered(life, conn, opaque);
                 if let (Some(origin), Answer::Done) = (copied, answer) {
                     self.copied(life, origin, view);
@@ -231,6 +234,26 @@ impl NoInversion {
 impl Invariant for NoInversion {
     fn name(&self) -> &'static str {
         "no_inversion"
+    }
+
+    fn looks_at(&self) -> Sights {
+        Orderly::LIVES
+            .and(Obstacles::SIGHTS)
+            .and(Leases::SIGHTS)
+            .and(Sights::of(&[
+                Sight::Disconnected,
+                Sight::AskedAgain,
+                Sight::AnsweredAgain,
+                Sight::Unlocking,
+                Sight::Delivered,
+                Sight::Settled,
+                Sight::Wished,
+                Sight::BrokerSentBack,
+                Sight::BrokerCommitted,
+                Sight::BrokerReset,
+                Sight::BrokerLock,
+                Sight::Fault,
+            ]))
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {

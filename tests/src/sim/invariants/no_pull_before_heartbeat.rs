@@ -12,14 +12,13 @@ use std::collections::BTreeSet;
 
 use rocketmq_consumer_core::ids::ConnId;
 
-use super::requests::Requests;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, Deed, Kind, Life, Seen, What};
+use crate::sim::seen::{Answer, Ask, Deed, Life, Seen, Sight, Sights, What};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct NoPullBeforeHeartbeat {
-    ours: BTreeSet<Life>,
     heartbeats: Requests<()>,
     introduced: BTreeSet<(Life, ConnId)>,
 }
@@ -29,17 +28,21 @@ impl Invariant for NoPullBeforeHeartbeat {
         "no_pull_before_heartbeat"
     }
 
+    fn looks_at(&self) -> Sights {
+        requests::ENDS.and(Sights::of(&[
+            Sight::AskedPull,
+            Sight::AskedElse,
+            Sight::AnsweredElse,
+        ]))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
         self.heartbeats.see(life, &deed, |()| {});
         match deed {
-            Deed::Begun { kind: Kind::Ours, .. } => {
-                self.ours.insert(life);
-            }
             Deed::Killed | Deed::Closed => {
-                self.ours.remove(&life);
                 self.introduced.retain(|(of, _)| *of != life);
             }
             Deed::Disconnected { conn, .. } => {
@@ -53,7 +56,9 @@ impl Invariant for NoPullBeforeHeartbeat {
             } => {
                 self.heartbeats.asked(life, conn, opaque, ());
             }
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 let is_heartbeat = self.heartbeats.answered(life, conn, opaque).is_some();
                 if is_heartbeat && matches!(answer, Answer::Done) {
                     self.introduced.insert((life, conn));
@@ -63,7 +68,7 @@ impl Invariant for NoPullBeforeHeartbeat {
                 conn,
                 ask: Ask::Pull { queue, offset, .. },
                 ..
-            } if self.ours.contains(&life) && !self.introduced.contains(&(life, conn)) => {
+            } if view.tenures().is_ours(life) && !self.introduced.contains(&(life, conn)) => {
                 let queue = view.queue(queue);
                 return Err(Broken(format!(
                     "{life:?} pulls {queue} from {offset} on {conn:?}, where no heartbeat was acknowledged"

@@ -4,7 +4,7 @@ use std::time::Duration;
 use rocketmq_consumer_core::notice::NoticeKind;
 use rocketmq_consumer_core::time::Instant;
 
-use crate::sim::seen::{Answer, Deed, Life};
+use crate::sim::seen::{Answer, Deed, Life, Sight, Sights};
 
 /// How long an obstacle may still be one: a broker that is down is dialled again after ten seconds at most, and a
 /// commit waits five for its link.
@@ -15,6 +15,14 @@ pub(in crate::sim) const OBSTACLE_LASTS: Duration = Duration::from_secs(15);
 pub(in crate::sim) struct Obstacles(BTreeMap<Life, Instant>);
 
 impl Obstacles {
+    /// What [`see`](Self::see) has to be shown.
+    pub(in crate::sim) const SIGHTS: Sights = Sights::ANSWERED.and(Sights::of(&[
+        Sight::Disconnected,
+        Sight::Dialled,
+        Sight::DialFailed,
+        Sight::Told,
+    ]));
+
     /// Takes what was seen.
     pub(in crate::sim) fn see(&mut self, at: Instant, life: Life, deed: &Deed<'_>) {
         if is_obstacle(deed) {

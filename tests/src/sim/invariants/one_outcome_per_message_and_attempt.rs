@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rocketmq_consumer_core::event::Verdict;
-use rocketmq_consumer_core::ids::{Epoch, PhysicalOffset, QueueOffset};
+use rocketmq_consumer_core::ids::{PhysicalOffset, QueueOffset};
 use rocketmq_consumer_core::message::{OrderlyOutcome, Outcome};
 use rocketmq_consumer_core::time::Instant;
 
-use super::requests::Requests;
-use super::tenures::Tenures;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Answer, Ask, Deed, Life, Seen, Sight, Sights, What};
+use crate::sim::tenures::{Accounts, Tenure};
 
 /// An answer that comes later than this may have found nobody waiting: no send back has a longer deadline.
 const PROMPT: Duration = Duration::from_secs(2);
@@ -48,8 +48,7 @@ struct Account {
 /// A send back that was written.
 #[derive(Debug)]
 struct Back {
-    queue: QueueNo,
-    epoch: Epoch,
+    tenure: Tenure,
     offset: QueueOffset,
     /// When; `None` if it may have waited for its link, so that nobody sees how much of its time was left.
     at: Option<Instant>,
@@ -58,7 +57,7 @@ struct Back {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct OneOutcomePerMessageAndAttempt {
-    tenures: Tenures<Account>,
+    accounts: Accounts<Account>,
     backs: Requests<Back>,
 }
 
@@ -74,16 +73,17 @@ impl OneOutcomePerMessageAndAttempt {
         else {
             return Ok(());
         };
-        let is_ours = self.tenures.is_ours(life);
-        let Some(tenure) = self.tenures.newest(life, queue) else {
+        let is_ours = view.tenures().is_ours(life);
+        let Some(tenure) = view.tenures().newest(life, queue) else {
             return Ok(());
         };
+        let account = self.accounts.of_mut(tenure);
         for position in range.start..range.end {
             let Some(record) = batch.record(position) else {
                 continue;
             };
             let offset = record.queue_offset();
-            let before = tenure.data.messages.insert(offset, (State::Out, attempt));
+            let before = account.messages.insert(offset, (State::Out, attempt));
             let is_right = match before {
                 None => attempt == 0,
                 Some((State::Unbegun, tried)) => attempt == tried,
@@ -96,22 +96,20 @@ impl OneOutcomePerMessageAndAttempt {
                     view.queue(queue)
                 )));
             }
-            tenure.data.by_place.insert(record.physical_offset(), offset);
+            account.by_place.insert(record.physical_offset(), offset);
         }
         Ok(())
     }
 
-    fn settle(&mut self, life: Life, deed: &Deed<'_>) {
+    fn settle(&mut self, life: Life, deed: &Deed<'_>, view: &dyn View) {
         let Deed::Settled {
             run, offset, verdict, ..
         } = *deed
         else {
             return;
         };
-        let message = self
-            .tenures
-            .of_run(life, run)
-            .and_then(|tenure| tenure.data.messages.get_mut(&offset));
+        let tenure = view.tenures().of_run(life, run);
+        let message = tenure.and_then(|tenure| self.accounts.of_mut(tenure).messages.get_mut(&offset));
         // A handler that was abandoned comes too late: its message has an outcome already.
         let Some((state @ State::Out, _)) = message else {
             return;
@@ -140,45 +138,38 @@ impl OneOutcomePerMessageAndAttempt {
         if !matches!(ask, Ask::SendBack { .. } | Ask::Copy { .. }) {
             return Ok(());
         }
-        let of_life = self.tenures.of_life(life).map(|(queue, _)| queue);
-        let at_home: Vec<QueueNo> = of_life
-            .filter(|queue| self.tenures.is_home(node, *queue, view))
-            .collect();
-        let at = (!self.backs.may_have_waited(life, conn)).then_some(at);
+        let tenures = view.tenures();
+        let at = (!tenures.may_have_waited(life, conn)).then_some(at);
         let mut named = Vec::new();
-        for (queue, tenure) in self.tenures.of_life(life) {
-            let Account { messages, by_place } = &tenure.data;
+        for tenure in tenures.of_life(life) {
+            let is_home = tenures.is_home(node, tenure.queue, view);
+            let Account { messages, by_place } = self.accounts.of(tenure);
             let is_meant = |offset: &QueueOffset| match ask {
-                Ask::SendBack { physical, .. } => {
-                    at_home.contains(&queue) && by_place.get(&physical) == Some(offset)
-                }
-                Ask::Copy { origin, .. } => view.origin(queue, *offset) == Some(origin),
+                Ask::SendBack { physical, .. } => is_home && by_place.get(&physical) == Some(offset),
+                Ask::Copy { origin, .. } => view.origin(tenure.queue, *offset) == Some(origin),
                 _ => false,
             };
             let meant = messages.iter().filter(|(offset, _)| is_meant(offset));
-            named.extend(meant.map(|(offset, (state, _))| (queue, tenure.epoch, *offset, *state)));
+            named.extend(meant.map(|(offset, (state, _))| (tenure, *offset, *state)));
         }
         // Past its deadline it is sent back although its handler has not ended.
         let may_be = |state| matches!(state, State::Out | State::Failed);
         let candidates: Vec<_> = named.iter().filter(|(.., state)| may_be(*state)).collect();
         match (candidates.as_slice(), named.first()) {
-            (&[&(queue, epoch, offset, _)], _) => {
-                let mut tenures = self.tenures.of(life, queue).iter_mut();
-                let tenure = tenures.find(|tenure| tenure.epoch == epoch);
-                if let Some((state, _)) = tenure.and_then(|tenure| tenure.data.messages.get_mut(&offset)) {
+            (&[&(tenure, offset, _)], _) => {
+                if let Some((state, _)) = self.accounts.of_mut(tenure).messages.get_mut(&offset) {
                     *state = State::Asked;
                 }
                 let back = Back {
-                    queue,
-                    epoch,
+                    tenure: *tenure,
                     offset,
                     at,
                 };
                 self.backs.asked(life, conn, opaque, back);
                 Ok(())
             }
-            ([], Some((queue, _, offset, state))) => {
-                let queue = view.queue(*queue);
+            ([], Some((tenure, offset, state))) => {
+                let queue = view.queue(tenure.queue);
                 Err(Broken(format!(
                     "{life:?} puts back {offset} of {queue}, which is {state:?}: {ask:?}"
                 )))
@@ -190,7 +181,10 @@ impl OneOutcomePerMessageAndAttempt {
 
     /// A send back or a copy was answered.
     fn answered(&mut self, at: Instant, life: Life, deed: &Deed<'_>) {
-        let Deed::Answered { conn, opaque, answer } = *deed else {
+        let Deed::Answered {
+            conn, opaque, answer, ..
+        } = *deed
+        else {
             return;
         };
         let Some(back) = self.backs.answered(life, conn, opaque) else {
@@ -201,9 +195,7 @@ impl OneOutcomePerMessageAndAttempt {
             Answer::Refused(_) => State::Failed,
             _ => return,
         };
-        let mut tenures = self.tenures.of(life, back.queue).iter_mut();
-        let tenure = tenures.find(|tenure| tenure.epoch == back.epoch);
-        if let Some((state, _)) = tenure.and_then(|tenure| tenure.data.messages.get_mut(&back.offset))
+        if let Some((state, _)) = self.accounts.of_mut(&back.tenure).messages.get_mut(&back.offset)
             && (next == State::TakenBack || *state == State::Asked)
         {
             *state = next;
@@ -216,12 +208,20 @@ impl Invariant for OneOutcomePerMessageAndAttempt {
         "one_outcome_per_message_and_attempt"
     }
 
+    fn looks_at(&self) -> Sights {
+        requests::ENDS.and(Sights::of(&[
+            Sight::AskedAgain,
+            Sight::AnsweredAgain,
+            Sight::Delivered,
+            Sight::Settled,
+        ]))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        self.settle(life, &deed);
-        self.tenures.see(seen.at, life, &deed);
+        self.settle(life, &deed, view);
         self.backs.see(life, &deed, |_| {});
         self.answered(seen.at, life, &deed);
         self.deliver(life, &deed, view)?;

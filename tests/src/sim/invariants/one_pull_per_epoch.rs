@@ -7,14 +7,14 @@
 //! Legal all the same: the pull of an *earlier* ownership still hanging at the broker. Its answer is nobody's,
 //! and nobody waits for it. And a Java-like member that goes back because a slave that is behind says so.
 
-use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
+use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::time::Instant;
 use std::time::Duration;
 
-use super::requests::Requests;
-use super::tenures::Tenures;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Ask, Deed, Seen, Sight, Sights, What};
+use crate::sim::tenures::{Accounts, Tenure};
 
 /// Java's sweep finds a pull a second after its 30 s are over.
 const JAVA_DEADLINE: Duration = Duration::from_secs(31);
@@ -31,20 +31,17 @@ struct Pulls {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct OnePullPerEpoch {
-    tenures: Tenures<Pulls>,
-    requests: Requests<(Life, QueueNo, Epoch, u64)>,
+    pulls: Accounts<Pulls>,
+    requests: Requests<Pull>,
 }
 
+/// A pull that was written: for which ownership, and its serial there.
+type Pull = (Tenure, u64);
+
 impl OnePullPerEpoch {
-    fn ended(&mut self, (life, queue, epoch, serial): (Life, QueueNo, Epoch, u64)) {
-        let tenure = self
-            .tenures
-            .of(life, queue)
-            .iter_mut()
-            .find(|tenure| tenure.epoch == epoch);
-        if let Some(tenure) = tenure {
-            tenure.data.out.take_if(|(out, _)| *out == serial);
-        }
+    fn ended(pulls: &mut Accounts<Pulls>, (tenure, serial): Pull) {
+        let pulls = pulls.of_mut(&tenure);
+        pulls.out.take_if(|(out, _)| *out == serial);
     }
 }
 
@@ -53,18 +50,20 @@ impl Invariant for OnePullPerEpoch {
         "one_pull_per_epoch"
     }
 
+    fn looks_at(&self) -> Sights {
+        requests::ENDS.and(Sights::of(&[Sight::AskedPull, Sight::AnsweredPull]))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        self.tenures.see(seen.at, life, &deed);
-        let mut lost = Vec::new();
-        self.requests.see(life, &deed, |pull| lost.push(pull));
-        lost.into_iter().for_each(|pull| self.ended(pull));
+        let pulls = &mut self.pulls;
+        self.requests.see(life, &deed, |pull| Self::ended(pulls, pull));
         match deed {
             Deed::Answered { conn, opaque, .. } => {
                 if let Some(pull) = self.requests.answered(life, conn, opaque) {
-                    self.ended(pull);
+                    Self::ended(pulls, pull);
                 }
             }
             Deed::Asked {
@@ -73,7 +72,8 @@ impl Invariant for OnePullPerEpoch {
                 ask: Ask::Pull { queue, offset, .. },
                 ..
             } => {
-                let Some(alive) = self.tenures.alive(life).copied() else {
+                let tenures = view.tenures();
+                let Some(alive) = tenures.alive(life) else {
                     return Ok(());
                 };
                 let deadline = if alive.is_ours() {
@@ -81,10 +81,10 @@ impl Invariant for OnePullPerEpoch {
                 } else {
                     JAVA_DEADLINE
                 };
-                let Some(tenure) = self.tenures.newest(life, queue) else {
+                let Some(tenure) = tenures.newest(life, queue) else {
                     return Ok(());
                 };
-                let pulls = &mut tenure.data;
+                let pulls = pulls.of_mut(tenure);
                 let name = view.queue(queue);
                 if let Some((_, until)) = pulls.out.filter(|(_, until)| alive.woken_at < *until) {
                     return Err(Broken(format!(
@@ -100,14 +100,14 @@ impl Invariant for OnePullPerEpoch {
                     )));
                 }
                 pulls.serial += 1;
-                let until = if self.requests.may_have_waited(life, conn) {
+                let until = if tenures.may_have_waited(life, conn) {
                     seen.at
                 } else {
                     seen.at + deadline
                 };
                 pulls.out = Some((pulls.serial, until));
                 pulls.asked = Some(offset);
-                let pull = (life, queue, tenure.epoch, pulls.serial);
+                let pull = (*tenure, pulls.serial);
                 self.requests.asked(life, conn, opaque, pull);
             }
             _ => {}

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use rocketmq_consumer_core::config::{ConsumeMode, MessageModel};
 
 use crate::sim::invariant::View;
-use crate::sim::seen::{Deed, Kind, Life};
+use crate::sim::seen::{Deed, Kind, Life, Sight, Sights};
 
 /// Which living members of ours consume in order under locks. In most worlds none does, and rules about them
 /// cost one look.
@@ -11,6 +11,9 @@ use crate::sim::seen::{Deed, Kind, Life};
 pub(super) struct Orderly(BTreeSet<Life>);
 
 impl Orderly {
+    /// What [`see`](Self::see) has to be shown, to know.
+    pub(super) const LIVES: Sights = Sights::of(&[Sight::Begun, Sight::Over]);
+
     /// Takes what was seen. Whether it is of such a member.
     #[inline]
     pub(super) fn see(&mut self, life: Life, deed: &Deed<'_>, view: &dyn View) -> bool {

@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rocketmq_consumer_core::event::{AppEvent, FlowScope};
-use rocketmq_consumer_core::ids::{ConnId, MessageQueue, Topic};
+use rocketmq_consumer_core::ids::{MessageQueue, Topic};
 
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Ask, Deed, Life, QueueNo, Seen, Sight, Sights, What};
 
 /// The switches of one life that are off.
 #[derive(Debug, Default)]
@@ -43,8 +43,6 @@ impl Off {
 #[derive(Debug, Default)]
 pub(super) struct PausedMeansPaused {
     off: BTreeMap<Life, Off>,
-    /// The link that came up in the step that runs.
-    up: Option<ConnId>,
 }
 
 impl PausedMeansPaused {
@@ -62,6 +60,10 @@ impl Invariant for PausedMeansPaused {
         "paused_means_paused"
     }
 
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[Sight::Wished, Sight::Delivered, Sight::AskedPull, Sight::Over])
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
@@ -76,14 +78,14 @@ impl Invariant for PausedMeansPaused {
             Deed::Wished(AppEvent::Resume { scope, .. }) => {
                 self.off.entry(life).or_default().set(scope, false);
             }
-            Deed::Connected { conn, .. } => self.up = Some(conn),
-            Deed::StepEnd { .. } => self.up = None,
             Deed::Delivered { queue, .. } => return self.check(life, queue, "delivers from", view),
             Deed::Asked {
                 conn,
                 ask: Ask::Pull { queue, .. },
                 ..
-            } if self.up != Some(conn) => return self.check(life, queue, "pulls", view),
+            } if !view.tenures().may_have_waited(life, conn) => {
+                return self.check(life, queue, "pulls", view);
+            }
             Deed::Killed | Deed::Closed => _ = self.off.remove(&life),
             _ => {}
         }

@@ -13,7 +13,7 @@ use rocketmq_consumer_core::rate::Rate;
 use rocketmq_consumer_core::time::Instant;
 
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Deed, Kind, Life, Seen, What};
+use crate::sim::seen::{Deed, Kind, Life, Seen, Sight, Sights, What};
 
 const SECOND: u64 = 1_000_000;
 
@@ -79,6 +79,10 @@ impl RateIsKept {
 impl Invariant for RateIsKept {
     fn name(&self) -> &'static str {
         "rate_is_kept"
+    }
+
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[Sight::Begun, Sight::Wished, Sight::Delivered, Sight::Over])
     }
 
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {

@@ -15,9 +15,9 @@ use rocketmq_consumer_core::ids::MessageQueue;
 use rocketmq_consumer_core::status::QueueState;
 use rocketmq_consumer_core::time::Instant;
 
-use super::tenures::Tenures;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Ask, Deed, Life, Seen, What};
+use crate::sim::seen::{Ask, Deed, Life, Seen, Sight, Sights, What};
+use crate::sim::tenures::{Accounts, Tenure};
 
 /// `pullMaxIdleTime`.
 const IDLE: Duration = Duration::from_secs(120);
@@ -29,22 +29,24 @@ const TOLERANCE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct RepairNeverFires {
     /// When each was last pulled.
-    tenures: Tenures<Option<Instant>>,
+    pulled: Accounts<Option<Instant>>,
     looked: BTreeMap<Life, Instant>,
 }
 
 impl RepairNeverFires {
+    fn last(&self, tenure: &Tenure) -> Instant {
+        self.pulled.of(tenure).unwrap_or(tenure.since)
+    }
+
     fn look(&self, at: Instant, life: Life, view: &dyn View) -> Result<(), Broken> {
-        let idle = self.tenures.of_life(life).filter(|(_, tenure)| {
-            let last = tenure.data.unwrap_or(tenure.since);
-            tenure.revoked_at.is_none() && at.saturating_since(last) > IDLE
-        });
-        for (queue, tenure) in idle {
-            let name = view.queue(queue);
+        let lasting = view.tenures().of_life(life).iter();
+        let lasting = lasting.filter(|tenure| tenure.revoked_at.is_none());
+        for tenure in lasting.filter(|tenure| at.saturating_since(self.last(tenure)) > IDLE) {
+            let name = view.queue(tenure.queue);
             if !is_held(life, name, view) {
                 return Err(Broken(format!(
                     "{life:?} owns {name} and has not pulled it since {:?}",
-                    tenure.data.unwrap_or(tenure.since)
+                    self.last(tenure)
                 )));
             }
         }
@@ -65,22 +67,25 @@ impl Invariant for RepairNeverFires {
         "repair_never_fires"
     }
 
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[Sight::AskedPull, Sight::StepEnd, Sight::Over])
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        self.tenures.see(seen.at, life, &deed);
         match deed {
             Deed::Asked {
                 ask: Ask::Pull { queue, .. },
                 ..
             } => {
-                if let Some(tenure) = self.tenures.newest(life, queue) {
-                    tenure.data = Some(seen.at);
+                if let Some(tenure) = view.tenures().newest(life, queue) {
+                    *self.pulled.of_mut(tenure) = Some(seen.at);
                 }
             }
             Deed::StepEnd { .. } => {
-                let Some(alive) = self.tenures.alive(life).filter(|alive| alive.is_ours()) else {
+                let Some(alive) = view.tenures().alive(life).filter(|alive| alive.is_ours()) else {
                     return Ok(());
                 };
                 let looked = self.looked.entry(life).or_insert(seen.at);

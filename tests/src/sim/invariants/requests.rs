@@ -3,15 +3,16 @@ use std::ops::RangeInclusive;
 
 use rocketmq_consumer_core::ids::ConnId;
 
-use crate::sim::seen::{Deed, Life};
+use crate::sim::seen::{Deed, Life, Sight, Sights};
+
+/// What [`Requests::see`] has to be shown.
+pub(in crate::sim) const ENDS: Sights = Sights::of(&[Sight::Disconnected, Sight::Over]);
 
 /// Requests that were written and neither answered nor lost with their link, with what a rule keeps of each.
 /// One that ended by its deadline stays until its link ends: from outside nobody sees it end.
 #[derive(Debug)]
 pub(in crate::sim) struct Requests<T> {
     table: BTreeMap<Key, T>,
-    /// The link that came up in the step that runs.
-    up: Option<(Life, ConnId)>,
 }
 
 /// A request's life, connection and number, most significant first, as one number: rules look requests up so
@@ -39,7 +40,6 @@ impl<T> Default for Requests<T> {
     fn default() -> Self {
         Self {
             table: BTreeMap::new(),
-            up: None,
         }
     }
 }
@@ -55,19 +55,12 @@ impl<T> Requests<T> {
         self.table.remove(&Key::new(life, conn, opaque))
     }
 
-    /// Whether what is written on a link now may have waited for it: nobody sees for how long.
-    pub(in crate::sim) fn may_have_waited(&self, life: Life, conn: ConnId) -> bool {
-        self.up == Some((life, conn))
-    }
-
-    /// Takes note of links that come up, and of links and processes that end; what is lost with them is given to `lost`.
+    /// Takes note of links and processes that end; what is lost with them is given to `lost`.
     #[inline]
     pub(in crate::sim) fn see(&mut self, life: Life, deed: &Deed<'_>, lost: impl FnMut(T)) {
         match *deed {
             Deed::Disconnected { conn, .. } => self.lose(Key::of_conn(life, conn), lost),
             Deed::Killed | Deed::Closed => self.lose(Key::of_life(life), lost),
-            Deed::Connected { conn, .. } => self.up = Some((life, conn)),
-            Deed::StepEnd { .. } => self.up = None,
             _ => {}
         }
     }

@@ -14,9 +14,9 @@ use rocketmq_consumer_core::ids::{Epoch, QueueOffset};
 use rocketmq_consumer_core::time::Instant;
 use rocketmq_consumer_core::wire::request::pull::PullStatus;
 
-use super::requests::Requests;
+use super::requests::{self, Requests};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, BrokerDeed, Deed, Life, QueueNo, Seen, What};
+use crate::sim::seen::{Answer, Ask, BrokerDeed, Deed, Life, QueueNo, Seen, Sight, Sights, What};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -99,6 +99,18 @@ impl Invariant for ResetIsObeyed {
         "reset_is_obeyed"
     }
 
+    fn looks_at(&self) -> Sights {
+        requests::ENDS.and(Sights::of(&[
+            Sight::AskedPull,
+            Sight::AskedCommit,
+            Sight::AnsweredPull,
+            Sight::Assigned,
+            Sight::Revoked,
+            Sight::AskedToLeave,
+            Sight::BrokerReset,
+        ]))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let (life, deed) = match seen.what {
             What::Member { life, deed } => (life, deed),
@@ -136,7 +148,9 @@ impl Invariant for ResetIsObeyed {
                 Ask::Commit { queue, offset, .. } => return self.commit(life, queue, offset, view),
                 _ => {}
             },
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 if let Some(pull) = self.pulls.answered(life, conn, opaque) {
                     self.answered(seen.at, life, pull, &answer);
                 }

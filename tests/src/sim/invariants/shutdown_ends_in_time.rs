@@ -13,9 +13,9 @@ use rocketmq_consumer_core::ids::QueueOffset;
 use rocketmq_consumer_core::time::Instant;
 use std::collections::BTreeSet;
 
-use super::tenures::{Alive, Tenures};
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Ask, Deed, Life, Seen, What};
+use crate::sim::seen::{Ask, Deed, Life, Seen, Sight, Sights, What};
+use crate::sim::tenures::{Accounts, Alive};
 
 /// Last commits and farewell, and a little.
 const FAREWELL: Duration = Duration::from_secs(5 + 3 + 1);
@@ -26,26 +26,24 @@ const PHASES: u32 = 4;
 #[derive(Debug, Default)]
 pub(super) struct ShutdownEndsInTime {
     /// What handlers have of each ownership.
-    tenures: Tenures<BTreeSet<QueueOffset>>,
+    open: Accounts<BTreeSet<QueueOffset>>,
     leaving: BTreeSet<Life>,
 }
 
 impl ShutdownEndsInTime {
     /// It says goodbye: have its handlers had their time?
     fn goodbye(&self, at: Instant, life: Life, view: &dyn View) -> Result<(), Broken> {
-        let leaving = self.tenures.alive(life).and_then(|alive| alive.leaving);
+        let leaving = view.tenures().alive(life).and_then(|alive| alive.leaving);
         let Some((_, until)) = leaving.filter(|(_, until)| at < *until) else {
             return Ok(());
         };
-        let mut lasting = self
-            .tenures
-            .of_life(life)
-            .filter(|(_, tenure)| tenure.revoked_at.is_none());
-        match lasting.find(|(_, tenure)| !tenure.data.is_empty()) {
-            Some((queue, tenure)) => Err(Broken(format!(
+        let tenures = view.tenures().of_life(life).iter();
+        let mut lasting = tenures.filter(|tenure| tenure.revoked_at.is_none());
+        match lasting.find(|tenure| !self.open.of(tenure).is_empty()) {
+            Some(tenure) => Err(Broken(format!(
                 "{life:?} says goodbye at {at:?} although handlers have {:?} of {} and may take until {until:?}",
-                tenure.data,
-                view.queue(queue)
+                self.open.of(tenure),
+                view.queue(tenure.queue)
             ))),
             None => Ok(()),
         }
@@ -69,17 +67,23 @@ impl Invariant for ShutdownEndsInTime {
         "shutdown_ends_in_time"
     }
 
+    fn looks_at(&self) -> Sights {
+        Sights::of(&[
+            Sight::AskedToLeave,
+            Sight::AskedElse,
+            Sight::Left,
+            Sight::Delivered,
+            Sight::Settled,
+            Sight::StepEnd,
+            Sight::Over,
+        ])
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
         };
-        if let Deed::Settled { run, offset, .. } = deed
-            && let Some(tenure) = self.tenures.of_run(life, run)
-        {
-            tenure.data.remove(&offset);
-        }
-        self.tenures.see(seen.at, life, &deed);
-        let is_ours = self.tenures.is_ours(life);
+        let is_ours = view.tenures().is_ours(life);
         match deed {
             Deed::AskedToLeave { .. } => {
                 self.leaving.insert(life);
@@ -90,11 +94,15 @@ impl Invariant for ShutdownEndsInTime {
             Deed::Delivered {
                 queue, batch, range, ..
             } if is_ours => {
-                if let Some(tenure) = self.tenures.newest(life, queue) {
+                if let Some(tenure) = view.tenures().newest(life, queue) {
                     let entries = &batch.entries()[range.start as usize..range.end as usize];
-                    tenure
-                        .data
-                        .extend(entries.iter().map(|entry| entry.queue_offset()));
+                    let offsets = entries.iter().map(|entry| entry.queue_offset());
+                    self.open.of_mut(tenure).extend(offsets);
+                }
+            }
+            Deed::Settled { run, offset, .. } => {
+                if let Some(tenure) = view.tenures().of_run(life, run) {
+                    self.open.of_mut(tenure).remove(&offset);
                 }
             }
             Deed::Asked {
@@ -107,7 +115,7 @@ impl Invariant for ShutdownEndsInTime {
                 return self.goodbye(seen.at, life, view);
             }
             Deed::StepEnd { .. } => {
-                let alive = self.tenures.alive(life).filter(|alive| alive.is_wakeup);
+                let alive = view.tenures().alive(life).filter(|alive| alive.is_wakeup);
                 return alive.map_or(Ok(()), |alive| Self::overdue(seen.at, life, alive));
             }
             _ => {}

@@ -11,30 +11,29 @@ use rocketmq_consumer_core::config::MessageModel;
 use rocketmq_consumer_core::time::Instant;
 use std::collections::BTreeSet;
 
-use super::tenures::Tenures;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{GroupNo, Life, QueueNo, Seen, What};
+use crate::sim::seen::{GroupNo, Life, QueueNo, Seen, Sights};
 
 /// See the module.
-#[derive(Debug, Default)]
-pub(super) struct SingleOwner {
-    tenures: Tenures<()>,
-}
+#[derive(Debug)]
+pub(super) struct SingleOwner;
 
 impl SingleOwner {
-    fn owners(&mut self, group: GroupNo, queue: QueueNo, view: &dyn View) -> Vec<Life> {
+    fn owners(of: GroupNo, queue: QueueNo, view: &dyn View) -> Vec<Life> {
         let alive = view.alive().iter().copied();
-        let members: Vec<Life> = alive.filter(|life| self.group(*life) == Some(group)).collect();
+        let members = alive.filter(|life| group(*life, view) == Some(of));
         members
-            .into_iter()
-            .filter(|life| self.tenures.newest(*life, queue).is_some())
+            .filter(|life| view.tenures().newest(*life, queue).is_some())
             .collect()
     }
+}
 
-    fn group(&self, life: Life) -> Option<GroupNo> {
-        let alive = self.tenures.alive(life).filter(|alive| alive.leaving.is_none())?;
-        Some(alive.group)
-    }
+/// The group of a member that does not leave.
+fn group(life: Life, view: &dyn View) -> Option<GroupNo> {
+    let alive = view.tenures().alive(life);
+    alive
+        .filter(|alive| alive.leaving.is_none())
+        .map(|alive| alive.group)
 }
 
 impl Invariant for SingleOwner {
@@ -42,10 +41,11 @@ impl Invariant for SingleOwner {
         "single_owner"
     }
 
-    fn see(&mut self, seen: &Seen<'_>, _: &dyn View) -> Result<(), Broken> {
-        if let What::Member { life, deed } = seen.what {
-            self.tenures.see(seen.at, life, &deed);
-        }
+    fn looks_at(&self) -> Sights {
+        Sights::NONE
+    }
+
+    fn see(&mut self, _: &Seen<'_>, _: &dyn View) -> Result<(), Broken> {
         Ok(())
     }
 
@@ -56,10 +56,10 @@ impl Invariant for SingleOwner {
         }
         let alive = view.alive().iter();
         let sharing = alive.filter(|life| *view.config(**life).model() == MessageModel::Clustering);
-        let groups: BTreeSet<GroupNo> = sharing.filter_map(|life| self.group(*life)).collect();
+        let groups: BTreeSet<GroupNo> = sharing.filter_map(|life| group(*life, view)).collect();
         for group in groups {
             for queue in view.queues_of(group) {
-                let owners = self.owners(group, queue, view);
+                let owners = Self::owners(group, queue, view);
                 let is_right = owners.len() == 1 || (owners.len() > 1 && allowances.equal_client_ids);
                 if !is_right {
                     let (queue, group) = (view.queue(queue), view.group(group));
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn bench() -> Bench<SingleOwner> {
-        let mut bench = Bench::new(SingleOwner::default());
+        let mut bench = Bench::new(SingleOwner);
         bench.world.alive = vec![Life(0), Life(1)];
         bench.ours().as_life(1).java();
         bench

@@ -17,7 +17,7 @@ use super::obstacles::Obstacles;
 use super::orderly::Orderly;
 use super::requests::Requests;
 use crate::sim::invariant::{Broken, Invariant, View};
-use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, What, is_success};
+use crate::sim::seen::{Answer, Ask, Deed, Life, QueueNo, Seen, Sight, Sights, What, is_success};
 
 /// One queue of one member.
 #[derive(Debug, Default)]
@@ -94,6 +94,22 @@ impl Invariant for UnlockAfterCommitAndHandlers {
         "unlock_after_commit_and_handlers"
     }
 
+    fn looks_at(&self) -> Sights {
+        Orderly::LIVES
+            .and(Obstacles::SIGHTS)
+            .and(Leases::SIGHTS)
+            .and(Sights::of(&[
+                Sight::Disconnected,
+                Sight::AskedPull,
+                Sight::AskedCommit,
+                Sight::AnsweredPull,
+                Sight::AnsweredCommit,
+                Sight::Unlocking,
+                Sight::Delivered,
+                Sight::Settled,
+            ]))
+    }
+
     fn see(&mut self, seen: &Seen<'_>, view: &dyn View) -> Result<(), Broken> {
         let What::Member { life, deed } = seen.what else {
             return Ok(());
@@ -133,7 +149,9 @@ impl Invariant for UnlockAfterCommitAndHandlers {
             }
             Deed::Unlocking { queue, .. } => return self.unlocks(seen.at, life, queue, view),
             Deed::Asked { .. } => self.asked(life, &deed),
-            Deed::Answered { conn, opaque, answer } => {
+            Deed::Answered {
+                conn, opaque, answer, ..
+            } => {
                 let commit = self.commits.answered(life, conn, opaque);
                 if let (Some(commit), Answer::Done | Answer::Pulled { .. }) = (commit, answer) {
                     self.acknowledged(life, commit);

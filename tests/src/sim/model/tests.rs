@@ -226,7 +226,7 @@ fn what_is_consumed_in_order_is_not_committed_without_its_lock() {
 fn what_an_ownership_holds_is_counted() {
     let mut bench = bench();
     let record = super::super::invariants::bench::record(0).len() as u64;
-    let held = |bench: &mut Bench<RefConsumer>| bench.rule.book(Life(0), QUEUE).map(Book::held);
+    let held = |bench: &mut Bench<RefConsumer>| bench.rule.book(Life(0), QUEUE, &bench.world).map(Book::held);
     let buffer = 3 * record;
     assert_eq!(
         held(&mut bench),
@@ -245,10 +245,16 @@ fn what_an_ownership_holds_is_counted() {
             buffer
         })
     );
-    assert_eq!(bench.rule.book(Life(0), QUEUE).map(Book::span), Some(2));
+    assert_eq!(
+        bench.rule.book(Life(0), QUEUE, &bench.world).map(Book::span),
+        Some(2)
+    );
     bench.done(1, 100).done(1, 102);
     assert_eq!(held(&mut bench), Some(Held::default()));
-    assert_eq!(bench.rule.book(Life(0), QUEUE).map(Book::span), Some(0));
+    assert_eq!(
+        bench.rule.book(Life(0), QUEUE, &bench.world).map(Book::span),
+        Some(0)
+    );
 }
 
 #[test]
