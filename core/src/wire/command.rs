@@ -1,7 +1,8 @@
 //! The header of a frame, in both of its forms, and the frame that is written around one.
 //!
 //! Reading: [`Header::decode`] borrows from the frame; a typical answer is decoded without an
-//! allocation. Writing: a [`Command`] measures itself and then fills one buffer of exactly that size.
+//! allocation. Writing: a [`Command`] writes its header on the stack and then fills one buffer of exactly the
+//! size of the frame.
 //! A header that was read can be written again with more fields ([`Header::to_command`]), which is how
 //! a signature, the last step before sending, gets into a finished frame.
 //!

@@ -54,6 +54,21 @@ impl<'a> ExtFields<'a> {
         Ok(())
     }
 
+    /// Sets a field of a name that is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`ExtFields::set`].
+    pub(super) fn push(&mut self, name: &'a str, value: &'a str) -> Result<(), HeaderError> {
+        if self.fields.len() >= EXT_FIELDS_MAX {
+            return Err(HeaderError::TooManyFields {
+                limit: EXT_FIELDS_MAX,
+            });
+        }
+        self.fields.push((name.into(), value.into()));
+        Ok(())
+    }
+
     /// Removes all fields.
     pub(super) fn clear(&mut self) {
         self.fields.clear();

@@ -1,19 +1,21 @@
-//! Writing a frame: measured first, then filled into one buffer of exactly that size.
+//! Writing a frame: the header on the stack first, then everything into one buffer of exactly the frame's size.
 
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::super::fastjson::escape;
 use super::super::frame::{FRAME_LEN_MAX, FrameError, HeaderForm, PREAMBLE};
 use super::header::Language;
 
-/// Bytes of a binary header without remark and ext fields.
-const BINARY_LEN: usize = 21;
+/// Where a header is written: on the stack, unless it is longer than any that consumers and brokers exchange all day.
+type Scratch = SmallVec<[u8; 512]>;
 
 /// Something that has ext fields to write: a request, an answer, or the fields of a decoded header.
 pub trait WriteExt {
-    /// Writes the fields. Called more than once for a frame, so it has to write the same each time.
+    /// Writes the fields. Called again for a frame whose fields do not fit into the binary form, so it has to write
+    /// the same each time.
     fn write_ext(&self, out: &mut ExtWriter<'_>);
 }
 
@@ -71,29 +73,16 @@ impl<E: WriteExt + ?Sized> Command<'_, E> {
     ///
     /// As [`Command::encode`].
     pub fn encode_with<P: AsRef<[u8]>>(&self, form: HeaderForm, parts: &[P]) -> Result<Bytes, FrameError> {
-        let binary = match form {
-            HeaderForm::Json => None,
-            HeaderForm::Rocketmq => self.measure_binary(),
-        };
-        let (form, header_len) = match binary {
-            Some(ext_len) => (
-                HeaderForm::Rocketmq,
-                BINARY_LEN + self.remark.map_or(0, str::len) + ext_len,
-            ),
-            None => (HeaderForm::Json, self.measure_json()),
-        };
+        let mut header = Scratch::new();
+        let form = self.write_header(form, &mut header);
         let parts_len = parts.iter().map(|part| part.as_ref().len());
         let body_len = parts_len.fold(self.body.len(), usize::saturating_add);
-        let (word, header_word) = lengths(header_len, body_len)?;
-        let mut out = Vec::with_capacity(PREAMBLE + header_len + body_len);
+        let (word, header_word) = lengths(header.len(), body_len)?;
+        let mut out = Vec::with_capacity(PREAMBLE + header.len() + body_len);
         out.extend_from_slice(&word.to_be_bytes());
         let [_, high, middle, low] = header_word.to_be_bytes();
         out.extend_from_slice(&[form.to_byte(), high, middle, low]);
-        match binary {
-            Some(ext_len) => self.fill_binary(&mut out, ext_len),
-            None => self.write_json(Out::Bytes(&mut out)),
-        }
-        debug_assert_eq!(out.len(), PREAMBLE + header_len, "measured and written alike");
+        out.extend_from_slice(&header);
         out.extend_from_slice(self.body);
         for part in parts {
             out.extend_from_slice(part.as_ref());
@@ -101,78 +90,62 @@ impl<E: WriteExt + ?Sized> Command<'_, E> {
         Ok(out.into())
     }
 
-    fn measure_json(&self) -> usize {
-        let mut len = 0;
-        self.write_json(Out::Count(&mut len));
-        len
+    /// Writes the header in this form if it fits into it. The form it is written in.
+    fn write_header(&self, form: HeaderForm, out: &mut Scratch) -> HeaderForm {
+        if form == HeaderForm::Rocketmq && self.write_binary(out) {
+            return form;
+        }
+        out.clear();
+        self.write_json(out);
+        HeaderForm::Json
     }
 
-    fn write_json(&self, mut out: Out<'_>) {
+    fn write_json(&self, out: &mut Scratch) {
         for (name, value) in [
             ("{\"code\":", self.code),
             (",\"version\":", self.version),
             (",\"opaque\":", self.opaque),
             (",\"flag\":", self.flag),
         ] {
-            out.put(name.as_bytes());
-            out.put(itoa::Buffer::new().format(value).as_bytes());
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
         }
-        out.put(b",\"language\":\"");
-        out.put(self.language.name().as_bytes());
-        out.put(b"\"");
+        out.extend_from_slice(b",\"language\":\"");
+        out.extend_from_slice(self.language.name().as_bytes());
+        out.push(b'"');
         if let Some(remark) = self.remark.filter(|remark| !remark.is_empty()) {
-            out.put(b",\"remark\":");
-            out.json_text(remark);
+            out.extend_from_slice(b",\"remark\":\"");
+            escaped(out, remark);
+            out.push(b'"');
         }
-        let mut fields = ExtWriter {
-            form: HeaderForm::Json,
-            out,
-            any: false,
-            fits: true,
-        };
+        let mut fields = ExtWriter::new(HeaderForm::Json, out);
         self.ext.write_ext(&mut fields);
         let close: &[u8] = if fields.any { b"}}" } else { b"}" };
-        fields.out.put(close);
+        out.extend_from_slice(close);
     }
 
-    /// The length of the ext fields in binary form; `None` when something does not fit into it.
-    fn measure_binary(&self) -> Option<usize> {
-        let numbers_fit = i16::try_from(self.code).is_ok() && i16::try_from(self.version).is_ok();
-        let mut len = 0;
-        let mut fields = ExtWriter {
-            form: HeaderForm::Rocketmq,
-            out: Out::Count(&mut len),
-            any: false,
-            fits: numbers_fit,
+    /// Whether all of it fits into this form; if not, what is written is of no use.
+    fn write_binary(&self, out: &mut Scratch) -> bool {
+        let (Ok(code), Ok(version)) = (i16::try_from(self.code), i16::try_from(self.version)) else {
+            return false;
         };
-        self.ext.write_ext(&mut fields);
-        fields.fits.then_some(len)
-    }
-
-    /// Only after [`Command::measure_binary`] has found that all numbers fit.
-    fn fill_binary(&self, out: &mut Vec<u8>, ext_len: usize) {
-        let mut out = Out::Bytes(out);
         let remark = self.remark.unwrap_or_default();
-        out.put(&short(self.code));
-        out.put(&[self.language.code()]);
-        out.put(&short(self.version));
-        out.put(&self.opaque.to_be_bytes());
-        out.put(&self.flag.to_be_bytes());
-        out.put(&word(remark.len()));
-        out.put(remark.as_bytes());
-        out.put(&word(ext_len));
-        self.ext.write_ext(&mut ExtWriter {
-            form: HeaderForm::Rocketmq,
-            out,
-            any: false,
-            fits: true,
-        });
+        out.extend_from_slice(&code.to_be_bytes());
+        out.push(self.language.code());
+        out.extend_from_slice(&version.to_be_bytes());
+        out.extend_from_slice(&self.opaque.to_be_bytes());
+        out.extend_from_slice(&self.flag.to_be_bytes());
+        out.extend_from_slice(&word(remark.len()));
+        out.extend_from_slice(remark.as_bytes());
+        let ext_at = out.len() + word(0).len();
+        out.extend_from_slice(&word(0));
+        let mut fields = ExtWriter::new(HeaderForm::Rocketmq, out);
+        self.ext.write_ext(&mut fields);
+        let fits = fields.fits;
+        let ext_len = word(out.len() - ext_at);
+        out[ext_at - ext_len.len()..ext_at].copy_from_slice(&ext_len);
+        fits
     }
-}
-
-fn short(value: i32) -> [u8; 2] {
-    let [_, _, high, low] = value.to_be_bytes();
-    [high, low]
 }
 
 /// A length that [`lengths`] has already bounded.
@@ -200,33 +173,49 @@ fn lengths(header_len: usize, body_len: usize) -> Result<(u32, u32), FrameError>
 #[derive(Debug)]
 pub struct ExtWriter<'a> {
     form: HeaderForm,
-    out: Out<'a>,
+    out: &'a mut Scratch,
     /// A field has been written.
     any: bool,
     /// Everything so far fits into the binary form.
     fits: bool,
 }
 
-impl ExtWriter<'_> {
+impl<'a> ExtWriter<'a> {
+    const fn new(form: HeaderForm, out: &'a mut Scratch) -> Self {
+        Self {
+            form,
+            out,
+            any: false,
+            fits: true,
+        }
+    }
+
     /// Writes a text field. An empty one exists in the JSON form only: in the other it would be
     /// Java's `null`.
     pub fn text(&mut self, name: &str, value: &str) {
+        self.field(name, value, escaped);
+    }
+
+    /// Writes a field; `json` writes its value between the quotes of the JSON form.
+    fn field(&mut self, name: &str, value: &str, json: impl Fn(&mut Scratch, &str)) {
         match self.form {
             HeaderForm::Json => {
-                let before: &[u8] = if self.any { b"," } else { b",\"extFields\":{" };
-                self.out.put(before);
-                self.out.json_text(name);
-                self.out.put(b":");
-                self.out.json_text(value);
+                let before: &[u8] = if self.any { b",\"" } else { b",\"extFields\":{\"" };
+                self.out.extend_from_slice(before);
+                escaped(self.out, name);
+                self.out.extend_from_slice(b"\":\"");
+                json(self.out, value);
+                self.out.push(b'"');
             }
             HeaderForm::Rocketmq if value.is_empty() || name.is_empty() => {}
             HeaderForm::Rocketmq => {
                 let name_len = i16::try_from(name.len());
                 self.fits &= name_len.is_ok();
-                self.out.put(&name_len.unwrap_or_default().to_be_bytes());
-                self.out.put(name.as_bytes());
-                self.out.put(&word(value.len()));
-                self.out.put(value.as_bytes());
+                self.out
+                    .extend_from_slice(&name_len.unwrap_or_default().to_be_bytes());
+                self.out.extend_from_slice(name.as_bytes());
+                self.out.extend_from_slice(&word(value.len()));
+                self.out.extend_from_slice(value.as_bytes());
             }
         }
         self.any = true;
@@ -241,7 +230,7 @@ impl ExtWriter<'_> {
 
     /// Writes an integer field.
     pub fn int(&mut self, name: &str, value: impl Into<i64>) {
-        self.text(name, itoa::Buffer::new().format(value.into()));
+        self.field(name, itoa::Buffer::new().format(value.into()), plain);
     }
 
     /// Writes an integer field if there is a value.
@@ -253,7 +242,7 @@ impl ExtWriter<'_> {
 
     /// Writes a truth value.
     pub fn bool(&mut self, name: &str, value: bool) {
-        self.text(name, if value { "true" } else { "false" });
+        self.field(name, if value { "true" } else { "false" }, plain);
     }
 
     /// Writes a truth value if there is one.
@@ -264,24 +253,12 @@ impl ExtWriter<'_> {
     }
 }
 
-/// Where writing goes: first only its length, then its bytes.
-#[derive(Debug)]
-enum Out<'a> {
-    Count(&'a mut usize),
-    Bytes(&'a mut Vec<u8>),
+/// Text as it stands between the quotes of a JSON string.
+fn escaped(out: &mut Scratch, text: &str) {
+    escape(text, |part| out.extend_from_slice(part.as_bytes()));
 }
 
-impl Out<'_> {
-    fn put(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Count(len) => **len += bytes.len(),
-            Self::Bytes(out) => out.extend_from_slice(bytes),
-        }
-    }
-
-    fn json_text(&mut self, text: &str) {
-        self.put(b"\"");
-        escape(text, |part| self.put(part.as_bytes()));
-        self.put(b"\"");
-    }
+/// Text that has nothing to be escaped.
+fn plain(out: &mut Scratch, text: &str) {
+    out.extend_from_slice(text.as_bytes());
 }

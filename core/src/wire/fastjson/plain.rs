@@ -14,8 +14,15 @@ pub(crate) fn first_special(bytes: &[u8]) -> Option<usize> {
             return Some(index * 8 + marks.trailing_zeros() as usize / 8);
         }
     }
-    let is_special = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
-    rest.iter().position(is_special).map(|at| words.len() * 8 + at)
+    let Some(last) = bytes.last_chunk() else {
+        let is_special = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
+        return rest.iter().position(is_special);
+    };
+    // Of the last eight, those that are looked at twice are known to be ordinary.
+    match marks(u64::from_le_bytes(*last)) {
+        0 => None,
+        marks => Some(bytes.len() - 8 + marks.trailing_zeros() as usize / 8),
+    }
 }
 
 /// The high bit of each special byte. A borrow only ever comes from a byte that is marked itself, so the lowest

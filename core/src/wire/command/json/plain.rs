@@ -29,8 +29,29 @@ pub(super) fn read<'a>(text: &'a str, header: &mut Header<'a>) -> Option<()> {
 
 fn ext_fields<'a>(reader: &mut Reader<'a>, ext: &mut ExtFields<'a>) -> Option<()> {
     ext.clear();
-    reader.object(|reader, name| ext.set(name, reader.text()?).ok())
+    let mut marks = 0;
+    reader.object(|reader, name| {
+        let (mark, value) = (mark(name), reader.text()?);
+        let is_new = marks & mark == 0;
+        marks |= mark;
+        if is_new {
+            ext.push(name, value).ok()
+        } else {
+            ext.set(name, value).ok()
+        }
+    })
 }
+
+/// One of 64 bits for a name, told by its length and its ends: most names of a header have one of their own, and
+/// need not be compared with all the others.
+fn mark(name: &str) -> u64 {
+    let [first, last] =
+        [name.as_bytes().first(), name.as_bytes().last()].map(|byte| byte.map_or(0, |byte| *byte));
+    1 << ((name.len() ^ usize::from(first) << 1 ^ usize::from(last) << 2) % 64)
+}
+
+/// Digits of the longest integer of 32 bits.
+const DIGITS_MAX: usize = 10;
 
 /// Reads forward, one byte of punctuation or one whole value at a time.
 struct Reader<'a> {
@@ -49,12 +70,6 @@ impl<'a> Reader<'a> {
         }
         self.at += 1;
         Some(())
-    }
-
-    fn take(&mut self, len: usize) -> Option<&'a str> {
-        let taken = self.text.get(self.at..self.at + len)?;
-        self.at += len;
-        Some(taken)
     }
 
     /// An object; `member` reads the value of each name.
@@ -77,21 +92,34 @@ impl<'a> Reader<'a> {
     /// Text without escapes and control characters.
     fn text(&mut self) -> Option<&'a str> {
         self.eat(b'"')?;
-        let text = self.take(first_special(self.rest())?)?;
-        self.eat(b'"')?;
+        let rest = self.rest();
+        let len = first_special(rest)?;
+        if rest.get(len) != Some(&b'"') {
+            return None;
+        }
+        let text = self.text.get(self.at..self.at + len)?;
+        self.at += len + 1;
         Some(text)
     }
 
     /// An integer as it is written out: no plus, no leading zero, no minus zero.
     fn integer(&mut self) -> Option<i32> {
-        let rest = self.rest();
-        let sign = usize::from(rest.first() == Some(&b'-'));
-        let digits = rest.iter().skip(sign);
-        let len = sign + digits.take_while(|byte| byte.is_ascii_digit()).count();
-        if len > 1 && rest.get(sign) == Some(&b'0') {
+        let is_negative = self.eat(b'-').is_some();
+        let digits = self.rest();
+        let (mut value, mut len) = (0, 0);
+        // What has more digits fails for the next one, which is no punctuation.
+        while let Some(digit @ b'0'..=b'9') = digits.get(len)
+            && len < DIGITS_MAX
+        {
+            value = value * 10 + i64::from(digit - b'0');
+            len += 1;
+        }
+        let begins_with_zero = digits.first() == Some(&b'0');
+        if len == 0 || begins_with_zero && (is_negative || len > 1) {
             return None;
         }
-        self.take(len)?.parse().ok()
+        self.at += len;
+        i32::try_from(if is_negative { -value } else { value }).ok()
     }
 }
 
