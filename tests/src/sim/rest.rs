@@ -14,7 +14,26 @@ use super::seen::{GroupNo, QueueNo};
 impl World {
     /// Whether nothing is left to be done: cheap to ask while much is.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.ledger.left() == 0 && self.unrest().is_none()
+        self.ledger.left() == 0 && self.is_committed() && self.unrest().is_none()
+    }
+
+    /// Whether brokers have all progress that groups keep there. Who owns what costs a snapshot of each machine, so
+    /// that is asked for last.
+    fn is_committed(&self) -> bool {
+        let facts = self.facts();
+        let mut groups = self.names.groups().filter(|group| !self.broadcasts(*group));
+        groups.all(|group| {
+            let mut queues = facts.queues_of(group).into_iter();
+            self.members_of(group) == 0 || queues.all(|queue| self.lags(group, queue).is_none())
+        })
+    }
+
+    /// How far a group is in a queue, and where that ends, if it is not there.
+    fn lags(&self, group: GroupNo, queue: QueueNo) -> Option<(Option<QueueOffset>, QueueOffset)> {
+        let facts = self.facts();
+        let max = facts.max_offset(queue);
+        let committed = facts.committed(group, queue);
+        (max > QueueOffset(0) && committed != Some(max)).then_some((committed, max))
     }
 
     /// What has not come to rest yet, in words.
@@ -60,8 +79,7 @@ impl World {
                     .find(|kept| max > QueueOffset(0) && kept.get(name) != Some(&max));
                 return behind.map(|kept| format!("{name}: {:?} of {max} is kept", kept.get(name)));
             }
-            let committed = facts.committed(group, queue);
-            if max > QueueOffset(0) && committed != Some(max) {
+            if let Some((committed, max)) = self.lags(group, queue) {
                 return Some(format!("{name}: {committed:?} of {max} is committed"));
             }
             let may_be_shared = self.allowances.equal_client_ids;
