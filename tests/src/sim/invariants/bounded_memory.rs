@@ -5,7 +5,7 @@
 //! without a handler is held any more, and few more requests wait than there are queues.
 //!
 //! Legal all the same: what a Java-like member holds, whose pool has an unbounded queue; and the permit of a handler
-//! that still has a message which another member has finished long ago.
+//! that still has a message which another member has finished long ago, with that message and what is behind it.
 
 use std::collections::BTreeMap;
 
@@ -32,12 +32,12 @@ impl BoundedMemory {
     fn at_rest_of(life: Life, status: &Status, view: &dyn View) -> Result<(), Broken> {
         let open = view.tenures().open(life);
         let holds = |group: &GroupStatus| {
+            let permits = group.permits.1.saturating_sub(open);
+            if open > 0 {
+                return (0, 0, permits);
+            }
             let unfinished: u32 = group.queues.iter().map(|queue| queue.unfinished).sum();
-            (
-                unfinished,
-                group.buffer_bytes,
-                group.permits.1.saturating_sub(open),
-            )
+            (unfinished, group.buffer_bytes, permits)
         };
         for group in &status.groups {
             if holds(group) != (0, 0, 0) {
@@ -156,10 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_that_has_not_ended_keeps_its_permit() {
+    fn a_handler_that_has_not_ended_keeps_its_permit_and_its_message() {
         let mut bench = Bench::new(BoundedMemory::default());
         let mut status = status(&bench.world);
         status.groups[0].permits.1 = 1;
+        status.groups[0].queues[0].unfinished = 1;
+        status.groups[0].buffer_bytes = 299;
         bench.world.status = Some(status);
         bench
             .ours()
