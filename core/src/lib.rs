@@ -38,6 +38,6 @@ pub mod wire;
 
 /// A chapter.
 #[allow(rustdoc::invalid_rust_codeblocks, reason = "it quotes a file piece by piece")]
-#[cfg(doc)]
+#[cfg(all(doc, not(doctest)))]
 #[doc = include_str!("../docs/drive-the-machine-yourself.md")]
 pub mod drive_the_machine_yourself {}

@@ -93,6 +93,6 @@ pub use rocketmq_consumer_core as core;
 
 /// A chapter.
 #[allow(rustdoc::invalid_rust_codeblocks, reason = "it quotes a file piece by piece")]
-#[cfg(doc)]
+#[cfg(all(doc, not(doctest)))]
 #[doc = include_str!("../docs/bring-your-own-runtime.md")]
 pub mod bring_your_own_runtime {}
