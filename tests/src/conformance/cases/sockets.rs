@@ -134,10 +134,12 @@ async fn ends_of_a_socket<R: Runtime>(runtime: &R, listener: &TcpListener) {
     // Writing to a peer that is gone fails at last.
     until_it_fails(runtime, listener).await;
 
-    // This end closes for writing: the peer is told, and can still be read.
+    // This end is closed, and dropped: the peer is told, at the latest by the second. The consumer only drops, so
+    // more is not asked of a runtime.
     let (mut socket, mut peer) = joined(runtime, listener).await;
     let closed = poll_fn(|cx| Pin::new(&mut socket).poll_close(cx));
     ends(runtime, "a close", closed).await.expect("the peer is there");
+    drop(socket);
     assert_eq!(peer.read(&mut buffer).expect("it was closed in order"), 0);
 
     // This end is dropped: the peer is told.
