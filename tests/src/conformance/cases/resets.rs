@@ -13,10 +13,10 @@ const RESETS: u64 = 4;
 /// Messages are sent so often in between.
 const STEPS: u64 = 20;
 
-/// Plays the case.
+/// Plays the case, with a group for each part: see `half_frames`.
 pub fn run<H: Host, C: Cluster>() {
+    Scene::<H, C>::play(async |scene| idle(scene).await);
     Scene::<H, C>::play(async |scene| {
-        idle(scene).await;
         let consumer = scene.noting().await;
         let before = scene.broker.accepted();
         for _ in 0..RESETS {
