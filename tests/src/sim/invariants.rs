@@ -4,8 +4,9 @@
 //! tests feed it with what breaks it, and see it fail, and with what is legal. Rules about Java-like members are
 //! few: what they are for is to be unlike us.
 //!
-//! Rules see what a world shows ([`seen`](super::seen)) and keep accounts of their own. They cost a few look-ups
-//! for each thing that is seen; a snapshot of a machine is taken only where the page of a rule says so.
+//! Rules see what a world shows ([`seen`](super::seen)), read who owns what in the one book that the world keeps
+//! ([`tenures`](super::tenures)), and keep accounts of their own. A rule names the kinds of things it looks at, is shown
+//! nothing else, and costs a few look-ups for each; a snapshot of a machine is taken only where its page says so.
 
 #![expect(
     clippy::wildcard_enum_match_arm,

@@ -1,5 +1,7 @@
 //! Who owns what: the account that most rules begin with, kept once for all of them.
 
+mod accounts;
+
 use std::time::Duration;
 
 use rocketmq_consumer_core::event::AppEvent;
@@ -8,6 +10,8 @@ use rocketmq_consumer_core::time::Instant;
 
 use super::invariant::View;
 use super::seen::{Ask, Deed, GroupNo, Kind, Life, NodeNo, QueueNo, Seen, What};
+
+pub use accounts::Accounts;
 
 /// The number of an ownership, counted over the whole world from 0 and never reused: a rule keeps its own account of
 /// each in a vector, see [`Accounts`].
@@ -371,27 +375,5 @@ impl Tenures {
     }
 }
 
-/// What a rule keeps of each ownership. Nobody asks for that of one that has ended, so none is ever taken out.
-#[derive(Debug, Default)]
-pub struct Accounts<T> {
-    all: Vec<T>,
-    /// That of an ownership nothing was kept of.
-    empty: T,
-}
-
-impl<T: Default> Accounts<T> {
-    /// Of this ownership.
-    #[must_use]
-    pub fn of(&self, tenure: &Tenure) -> &T {
-        self.all.get(tenure.no.0 as usize).unwrap_or(&self.empty)
-    }
-
-    /// The same, to be changed.
-    pub fn of_mut(&mut self, tenure: &Tenure) -> &mut T {
-        let index = tenure.no.0 as usize;
-        if self.all.len() <= index {
-            self.all.resize_with(index + 1, T::default);
-        }
-        &mut self.all[index]
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -70,3 +70,70 @@ impl fmt::Debug for Rules {
         f.debug_list().entries(names).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::super::invariants::bench;
+    use super::super::seen::{Sights, Upheaval, What};
+    use super::*;
+
+    /// Notes that it was shown something, and is broken if it is to be.
+    #[derive(Debug)]
+    struct Rule {
+        name: &'static str,
+        looks_at: Sights,
+        breaks: bool,
+        shown: Rc<RefCell<Vec<&'static str>>>,
+    }
+
+    impl Invariant for Rule {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn looks_at(&self) -> Sights {
+            self.looks_at
+        }
+
+        fn see(&mut self, _: &Seen<'_>, _: &dyn View) -> Result<(), Broken> {
+            self.shown.borrow_mut().push(self.name);
+            if self.breaks {
+                Err(Broken(String::new()))
+            } else {
+                Ok(())
+            }
+        }
+    }
+
+    #[test]
+    fn rules_are_shown_what_they_look_at_up_to_the_first_that_is_broken() {
+        let shown = Rc::default();
+        let rule = |name, looks_at, breaks| -> Box<dyn Invariant> {
+            let shown = Rc::clone(&shown);
+            Box::new(Rule {
+                name,
+                looks_at,
+                breaks,
+                shown,
+            })
+        };
+        let fault = Sights::of(&[Sight::Fault]);
+        let mut rules = Rules::new(vec![
+            rule("all", Sights::ALL, false),
+            rule("nothing", Sights::NONE, true),
+            rule("faults", fault, true),
+            rule("behind", fault, false),
+        ]);
+        let what = What::Fault(Upheaval::Healed);
+        let seen = Seen {
+            at: Instant::ZERO,
+            what,
+        };
+        let broken = rules.see(&seen, &bench::World::new());
+        assert_eq!(broken.map(|(name, _)| name), Some("faults"));
+        assert_eq!(*shown.borrow(), ["all", "faults"]);
+    }
+}

@@ -95,7 +95,7 @@ pub(in crate::sim) struct World {
 }
 
 impl World {
-    fn new() -> Self {
+    pub(in crate::sim) fn new() -> Self {
         let queue = |topic: &str| MessageQueue {
             topic: topic.into(),
             broker: "a".into(),
