@@ -50,8 +50,12 @@ impl<'a> Ring<'a> {
                     .filter(|point: &&Point<'_>| point.member == member)
                     .count()
             };
+            let mut text = format!("{member}-");
+            let prefix = text.len();
             for number in before..before + each {
-                points.insert(hash(&format!("{member}-{number}")), Point { member, number });
+                text.truncate(prefix);
+                text.push_str(itoa::Buffer::new().format(number));
+                points.insert(hash(&text), Point { member, number });
             }
         }
         Ok(Self { points })
