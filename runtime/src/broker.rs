@@ -42,6 +42,7 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use futures_channel::{mpsc, oneshot};
@@ -142,7 +143,8 @@ impl<R> EmbeddedBroker<R> {
         servers.join(";")
     }
 
-    /// What the cluster was made of, with the addresses at which its nodes really listen.
+    /// What the cluster was made of, with the addresses at which its nodes listened when it started: one that
+    /// [`Control::Move`] has moved stands here, and in [`Self::name_server`], where it was.
     #[must_use]
     pub fn config(&self) -> &ClusterConfig {
         &self.config
@@ -163,16 +165,23 @@ impl<R> EmbeddedBroker<R> {
     ///
     /// # Errors
     /// The cluster has ended.
+    ///
+    /// # Panics
+    /// As `look` does. The cluster goes on.
     pub async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&BrokerState) -> T + Send + 'static,
     ) -> io::Result<T> {
         let (reply, answer) = oneshot::channel();
         let look = Box::new(move |state: &BrokerState| {
-            let _gone = reply.send(look(state));
+            // An assertion that fails is the asker's, and not the end of the cluster.
+            let _gone = reply.send(catch_unwind(AssertUnwindSafe(|| look(state))));
         });
         self.command(Command::Look(look))?;
-        answer.await.map_err(|_| ended())
+        Ok(answer
+            .await
+            .map_err(|_| ended())?
+            .unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
     /// Hears of what the cluster does from now on, in place of whoever observed it before. Up to `most` things

@@ -67,7 +67,7 @@ pub(crate) struct Token {
     pub(crate) id: ConsumeId,
     pub(crate) range: RunRange,
     attempt: u32,
-    inbox: Arc<Inbox>,
+    pub(crate) inbox: Arc<Inbox>,
     cancelled: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
 }
@@ -90,11 +90,13 @@ impl Token {
             slot: 0,
             generation: 0,
         };
+        let inbox = Inbox::default();
+        inbox.close();
         Self {
             id: ConsumeId { group, run: 0 },
             range: RunRange { start: 0, end: 1 },
             attempt,
-            inbox: Arc::default(),
+            inbox: Arc::new(inbox),
             cancelled: AtomicBool::new(false),
             waiting: Mutex::default(),
         }

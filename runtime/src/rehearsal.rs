@@ -72,6 +72,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::testing::commands;
 
     #[tokio::test]
     async fn a_handler_that_waits_hears_of_the_end() {
@@ -79,6 +80,10 @@ mod tests {
         let context = rehearsal.context();
         assert_eq!((context.attempt(), context.is_cancelled()), (2, false));
         context.extend(Duration::from_secs(1));
+        assert!(
+            commands(&rehearsal.token.inbox).is_empty(),
+            "nobody would take it"
+        );
         let waits = tokio::spawn(async move {
             context.cancelled().await;
             context.is_cancelled()

@@ -78,6 +78,7 @@ on_every_runtime! {
     who_is_hung_up_on_gets_what_was_answered_before
     who_has_no_more_to_ask_is_still_answered
     a_consumer_consumes_and_commits
+    a_look_that_panics_is_the_end_of_whoever_looks
     an_observer_misses_what_it_has_no_room_for_and_is_replaced
     nothing_listens_after_the_end
     addresses_can_be_chosen_and_must_be_addresses
@@ -180,6 +181,15 @@ mod cases {
             assert!(String::from_utf8_lossy(&answer).contains("\"opaque\":7"));
         }
         assert_eq!(BTreeSet::from_iter(addrs).len(), 3);
+    }
+
+    pub(super) fn a_look_that_panics_is_the_end_of_whoever_looks<P: Place>() {
+        let cluster = Cluster::<P>::of(1);
+        let panics = || P::wait_for(cluster.0.look(|_| assert_eq!(1, 2, "an assertion that fails")));
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+        let text = *panic.unwrap_err().downcast::<String>().unwrap();
+        assert!(text.contains("an assertion that fails"), "{text}");
+        assert_eq!(P::wait_for(cluster.0.look(|_| 7)).unwrap(), 7);
     }
 
     pub(super) fn requests_are_answered_in_order_however_they_are_cut<P: Place>() {

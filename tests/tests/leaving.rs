@@ -160,6 +160,8 @@ fn a_reset_on_the_way_out_is_what_is_committed_last() {
             bench.serve(COMMIT);
         } else {
             assert_eq!(commits(&bench), [300], "at once, for who dies now");
+            bench.sleep(secs(20));
+            assert!(!bench.is_closed(), "its handler has thirty seconds");
             bench.done(&run);
         }
         bench.sleep(secs(1));
@@ -189,6 +191,42 @@ fn a_reset_told_by_the_last_pull_of_a_lost_queue_is_what_it_commits_last() {
         let last: &[_] = if within_grace { &[0, 300] } else { &[0] };
         assert_eq!(commits(&bench), *last);
     }
+}
+
+/// Nothing runs, so the grace is over at once; but what was committed may be stored after the reset.
+#[test]
+fn a_reset_told_while_the_only_commit_of_a_lost_queue_is_under_way_is_committed_after_it() {
+    for (after, last) in [(ms(150), &[0, 300][..]), (ms(300), &[0])] {
+        let mut bench = Bench::owning_one_queue(0, |_, _| {});
+        let (pull, _) = bench.expect_pull();
+        bench.sleep(secs(1));
+        bench.withhold(COMMIT);
+        lose_the_queue(&mut bench);
+        bench.notify("a");
+        bench.sleep(ms(50) + after);
+        bench.reset(&pull, 300);
+        bench.serve(COMMIT);
+        bench.sleep(secs(1));
+        assert_eq!(commits(&bench), last, "{after:?} after it was lost");
+    }
+}
+
+/// Nobody else has a say of a queue that comes back when its former ownership has ended, and the group leaves before.
+#[test]
+fn a_reset_between_a_changed_filter_and_the_end_is_what_is_committed_last() {
+    let mut bench = Bench::owning_one_queue(0, |_, _| {});
+    let run = deliver(&mut bench, 0..2);
+    bench.tell(AppEvent::Subscribe {
+        group: "G".into(),
+        topic: "T".into(),
+        filter: "a".into(),
+    });
+    bench.sleep(ms(100));
+    shut_down(&mut bench, secs(30));
+    bench.tell_member("a", &reset_to(300));
+    bench.done(&run);
+    bench.sleep(secs(2));
+    assert_eq!((commits(&bench).last(), bench.is_closed()), (Some(&300), true));
 }
 
 /// A machine that has finished message 5, and whose pull, sent just before, carries offset 5.

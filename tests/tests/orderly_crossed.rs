@@ -302,6 +302,29 @@ fn a_reset_of_a_group_that_leaves_is_committed_and_its_handlers_end_before_it_is
     }
 }
 
+/// Its last commit is stored, and its locks are on their way back: the queues are others' from now on.
+#[test]
+fn a_reset_while_the_locks_are_given_back_is_refused_and_changes_nothing() {
+    let mut bench = owning(|_| {});
+    serve(&mut bench);
+    let first = bench.take_run();
+    bench.withhold(UNLOCK);
+    bench.tell(AppEvent::Shutdown { drain: secs(30) });
+    bench.report(&first, COMMIT);
+    bench.sleep(ms(10));
+    reset(&mut bench, 7);
+    bench.serve(UNLOCK);
+    bench.sleep(ms(100));
+    assert!(bench.is_closed());
+    let report = bench.report_of_end().expect("the group has stopped");
+    let of_t = report
+        .committed
+        .iter()
+        .find(|(queue, _)| queue.topic.as_str() == "T");
+    assert_eq!(of_t.and_then(|(_, committed)| *committed), Some(QueueOffset(1)));
+    assert_eq!(last_commit(&bench), Some(1));
+}
+
 /// A broker may store what a pull carries after a commit that was sent later, and the next owner would begin there.
 #[test]
 fn no_pull_carries_an_offset() {

@@ -104,13 +104,19 @@ impl Draft {
         self
     }
 
+    /// The id that its producer gave it. Without one [`Message::msg_id`] is that of its place, and the places of drafts
+    /// differ by their queue offsets only.
+    pub fn msg_id(self, id: &str) -> Self {
+        self.property(name::UNIQUE_KEY, id)
+    }
+
     /// Its place in the queue; 0 by default, which is below no other.
     pub const fn queue_offset(mut self, offset: i64) -> Self {
         self.offset = QueueOffset(offset);
         self
     }
 
-    /// How often brokers have delivered it again before.
+    /// How often brokers have delivered it again before; at most 2,147,483,647 times.
     pub const fn reconsume_times(mut self, times: u32) -> Self {
         self.reconsume_times = times;
         self
@@ -132,7 +138,8 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// What no broker could have stored: a property without a value, say, or a topic of 70,000 bytes.
+    /// What a record cannot hold, or a consumer could not read: a property without a value, a topic of 70,000 bytes, a
+    /// negative offset. Whether a broker would take its topic and its body is not looked at.
     pub fn finish(self) -> Result<Message, DraftError> {
         let properties: String = self.properties.map_err(DraftError::Property)?.finish();
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -141,7 +148,7 @@ impl Draft {
             queue_id: self.queue.id,
             flag: 0,
             queue_offset: self.offset,
-            physical_offset: PhysicalOffset(0),
+            physical_offset: PhysicalOffset(self.offset.0),
             sys_flag: SysFlag::default(),
             born_at: self.born_at,
             born_host: nowhere,
@@ -199,7 +206,15 @@ mod tests {
     }
 
     #[test]
-    fn what_no_broker_could_store_is_refused() {
+    fn ids_are_given_or_tell_drafts_of_different_offsets_apart() {
+        let id = |draft: Draft| draft.finish().expect("it is legal").msg_id().into_owned();
+        let draft = || Message::draft("orders");
+        assert_eq!(id(draft().msg_id("A1")), "A1");
+        assert_ne!(id(draft().queue_offset(1)), id(draft().queue_offset(2)));
+    }
+
+    #[test]
+    fn what_a_record_cannot_hold_is_refused() {
         let empty = Message::draft("orders").tags("").keys("a").finish();
         assert_eq!(empty.err(), Some(DraftError::Property(PropertyError::Empty)));
         let odd = Message::draft("orders").queue_offset(-1).finish();

@@ -64,14 +64,20 @@ impl Group {
 
     fn busy(&self) -> u64 {
         let open = |queue: &Queue| queue.tenure().map_or(0, |t| t.window.out() + t.window.failing());
-        // In order, handlers of an earlier ownership of the queue too: it cannot be unlocked before.
-        let before = |queue: &Queue| usize::from(queue.follows().is_some());
+        // In order the queue cannot be unlocked before its successor knows that they have ended.
+        let before = |queue: &Queue| {
+            let are_over = |before| !self.dispatch.has_runs(before);
+            usize::from(queue.follows().is_some_and(are_over))
+        };
         let of_queues: u64 = self
             .queues
             .iter()
             .map(|(_, queue)| (open(queue) + before(queue)) as u64)
             .sum();
-        of_queues + self.directs.out() as u64
+        // Handlers of ownerships that have ended are waited for as well, by a reset that came just now, say: what they
+        // answer counts for nothing, but they were begun.
+        let astray = self.dispatch.astray(|key| self.queues.get(key).is_some());
+        of_queues + astray + self.directs.out() as u64
     }
 
     fn commit_last(&mut self, cx: &mut Cx<'_>) {

@@ -220,6 +220,12 @@ impl Dispatch {
         self.runs.iter().any(|out| out.queue == queue)
     }
 
+    /// Messages that are out and belong to ownerships that have ended.
+    pub(crate) fn astray(&self, lives: impl Fn(QueueKey) -> bool) -> u64 {
+        let ended = self.runs.iter().filter(|out| !lives(out.queue));
+        ended.map(|out| u64::from(out.left)).sum()
+    }
+
     /// How many messages one handler call takes, at most.
     pub(crate) const fn handler_batch(&self) -> u32 {
         self.handler_batch

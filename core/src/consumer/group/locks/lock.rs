@@ -106,6 +106,11 @@ impl Lock {
         self.is_kept(now)
     }
 
+    /// Whether it is on its way back, for good.
+    pub(super) const fn is_given_back(&self) -> bool {
+        matches!(self.aim, Aim::GiveBack { wanted_again: false })
+    }
+
     /// Whether the broker may keep it in our name.
     fn is_kept(&self, now: Instant) -> bool {
         self.under_way.is_some() || self.kept_until.is_some_and(|until| now < until)

@@ -334,6 +334,11 @@ impl Group {
         self.wish_locks(cx);
     }
 
+    /// Whether the group leaves and what it has committed last is stored: its queues are others' from now on.
+    pub(super) fn has_given_locks_back(&self) -> bool {
+        self.phase == GroupPhase::Committing && self.locks.as_ref().is_some_and(Locks::are_given_back)
+    }
+
     /// The group leaves, and its offsets are safe. True once every lock is back.
     pub(super) fn give_locks_back(&mut self, cx: &mut Cx<'_>) -> bool {
         for key in self.queues.keys() {

@@ -61,6 +61,11 @@ impl Locks {
         self.locks.remove(queue);
     }
 
+    /// Whether nothing of it is ours to use any more.
+    pub(super) fn are_given_back(&self) -> bool {
+        self.locks.values().all(Lock::is_given_back)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.locks.is_empty()
     }

@@ -40,13 +40,15 @@ impl Group {
         topic: &Topic,
         offsets: &OffsetTable,
     ) -> Result<(), Refused> {
-        if matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped) {
+        if matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped) || self.has_given_locks_back() {
             return Err(Refused::leaving());
         }
-        let given_back = self.given_back_in_order();
+        let given_back = self.given_back();
         for (name, to) in offsets.iter().filter(|(name, _)| &name.topic == topic) {
             let owned = self.by_name.get(name).copied();
-            if let Some(key) = given_back.get(name) {
+            // In order the lock is ours until the last commit; else a successor here begins at the new offset at once.
+            let is_in_order = self.config.is_orderly();
+            if let Some(key) = given_back.get(name).filter(|_| is_in_order || owned.is_none()) {
                 self.reset_at_parting(cx, *key, Claim::reset(self.next_of(*key, *to), *to));
             } else if let Some(key) = owned.filter(|_| self.phase == GroupPhase::Running) {
                 self.reset_queue(cx, peers, key, name, *to);
@@ -58,10 +60,11 @@ impl Group {
         Ok(())
     }
 
-    /// The ownerships of queues that are being given back under their locks. They are ours until they are unlocked.
-    fn given_back_in_order(&self) -> BTreeMap<MessageQueue, QueueKey> {
+    /// The ownerships of queues that are being given back. Under their locks they are ours until they are unlocked, else
+    /// as long as the grace lasts.
+    fn given_back(&self) -> BTreeMap<MessageQueue, QueueKey> {
         let queues = self.queues.iter();
-        let given_back = queues.filter(|(_, queue)| queue.order.is_some() && queue.is_revoking());
+        let given_back = queues.filter(|(_, queue)| queue.is_in_grace());
         given_back.map(|(key, queue)| (queue.name.clone(), key)).collect()
     }
 
@@ -93,7 +96,7 @@ impl Group {
         let Some(queue) = self.queues.get(key) else { return };
         if queue.is_owned() {
             self.reset_leaving(cx, key, claim);
-        } else if queue.is_in_grace() {
+        } else if queue.may_begin_elsewhere(cx.now, self.config.revoke_grace) {
             self.reset_given_back(cx, key, claim);
         }
     }
@@ -117,7 +120,7 @@ impl Group {
 
     /// The group leaves. The ownership ends, and one that begins there and fetches nothing takes its place.
     fn reset_leaving(&mut self, cx: &mut Cx<'_>, key: QueueKey, claim: Claim) {
-        if matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped) {
+        if matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped) || self.has_given_locks_back() {
             return;
         }
         let to = claim.to;

@@ -166,6 +166,12 @@ impl Queue {
         )
     }
 
+    /// Whether it is still ours to say where the next owner begins: as long as handlers may finish with effect, or could
+    /// if some ran. Only a last commit may be under way then, and be stored after an operator's reset.
+    pub(crate) fn may_begin_elsewhere(&self, now: Instant, grace: Duration) -> bool {
+        self.is_in_grace() || (self.is_revoking() && now < self.since + grace)
+    }
+
     /// Whether nothing is awaited any more.
     pub(crate) fn is_gone(&self) -> bool {
         match &self.stage {
