@@ -7,6 +7,7 @@
 //! ```
 
 use std::error::Error;
+use std::future::IntoFuture as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -57,12 +58,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .route("/status", get(status))
         .with_state(Arc::clone(&app));
     let listener = tokio::net::TcpListener::bind(listen).await?;
-    axum::serve(listener, router)
-        .with_graceful_shutdown(async {
-            // Without a signal to wait for, one that cannot be waited for ends the program.
-            let _signal = tokio::signal::ctrl_c().await;
-        })
-        .await?;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = axum::serve(listener, router).with_graceful_shutdown(async {
+        let _stop = stopped.await;
+    });
+    let mut server = tokio::spawn(server.into_future());
+    tokio::select! {
+        ended = &mut server => return Ok(ended??),
+        // Without a signal to wait for, one that cannot be waited for ends the program.
+        () = signalled() => drop(stop),
+    }
+    // A client that never finishes its request must not keep the consumer from leaving in order.
+    if let Ok(ended) = tokio::time::timeout(Duration::from_secs(5), &mut server).await {
+        ended??;
+    }
 
     // Behind the server, because its last requests may still ask; within what the platform grants a process.
     let report = app.consumer.shutdown(Duration::from_secs(20)).await;
@@ -71,6 +80,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
         report.finished, report.abandoned
     );
     Ok(())
+}
+
+/// Ctrl-C, or what platforms send to a process that is to end.
+async fn signalled() {
+    #[cfg(unix)]
+    if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        tokio::select! {
+            _signal = tokio::signal::ctrl_c() => {}
+            _signal = terminate.recv() => {}
+        }
+        return;
+    }
+    let _signal = tokio::signal::ctrl_c().await;
 }
 
 async fn ready(State(app): State<Arc<App>>) -> StatusCode {

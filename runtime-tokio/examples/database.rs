@@ -27,6 +27,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let path = argument("fourth argument: the database")?;
 
     let database = Arc::new(Database::create(path)?);
+    // So that it is there to be counted, should no message come.
+    let transaction = database.begin_write()?;
+    transaction.open_table(ORDERS)?;
+    transaction.commit()?;
     let written = Arc::clone(&database);
     let consumer = Consumer::builder(group)
         .name_server(name_server)
