@@ -31,24 +31,6 @@ use rocketmq_consumer_core::message::{Message, Outcome};
 use rocketmq_consumer_core::step::Seed;
 use rocketmq_consumer_core::time::{Instant, WallTime};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
-    let usage = "usage: blocking NAME_SERVER GROUP TOPIC";
-    let [name_server, group, topic] = [args.next(), args.next(), args.next()].map(|arg| arg.ok_or(usage));
-    let driver = Driver::new(&name_server?, &group?, &topic?, |message| {
-        println!("{}", String::from_utf8_lossy(&message.body().unwrap_or_default()));
-        Outcome::Done
-    })?;
-    let stopper = driver.stopper();
-    thread::spawn(move || {
-        eprintln!("Enter ends it");
-        let _line = io::stdin().read_line(&mut String::new());
-        stopper.stop();
-    });
-    driver.run();
-    Ok(())
-}
-
 /// What the machine's thread is told.
 enum Input {
     Event(Event),
@@ -60,14 +42,6 @@ enum Input {
 /// What may wait for the machine's thread. Whoever finds it full waits, and so do the peers behind them.
 const INPUTS: usize = 64;
 
-/// How long a peer may take nothing of what is written to it.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// How long a run that was begun may take when the consumer stops.
-const DRAIN: Duration = Duration::from_secs(10);
-
-const NEVER: Instant = Instant::from_micros(u64::MAX);
-
 /// One machine, its clock, its sockets and a handler.
 pub struct Driver<H> {
     started: std::time::Instant,
@@ -78,17 +52,6 @@ pub struct Driver<H> {
     sender: SyncSender<Input>,
     inputs: Receiver<Input>,
     is_closed: bool,
-}
-
-/// Ends a driver from another thread.
-pub struct Stopper(SyncSender<Input>);
-
-impl Stopper {
-    /// Lets it finish what was begun, commit, say farewell and return.
-    pub fn stop(self) {
-        let shutdown = AppEvent::Shutdown { drain: DRAIN };
-        let _ended_already = self.0.send(Input::Event(shutdown.into()));
-    }
 }
 
 impl<H: FnMut(&Message) -> Outcome> Driver<H> {
@@ -110,6 +73,7 @@ impl<H: FnMut(&Message) -> Outcome> Driver<H> {
         group
             .subscribe(Topic::from(topic.to_owned()), "*")
             .set_start_at(StartAt::Earliest);
+        group.check()?;
         machine.handle(Instant::ZERO, AppEvent::StartGroup(group.into()).into());
 
         let (sender, inputs) = sync_channel(INPUTS);
@@ -124,12 +88,12 @@ impl<H: FnMut(&Message) -> Outcome> Driver<H> {
             is_closed: false,
         })
     }
+}
 
-    /// Who can end it.
-    pub fn stopper(&self) -> Stopper {
-        Stopper(self.sender.clone())
-    }
+/// When the machine has nothing to wait for.
+const NEVER: Instant = Instant::from_micros(u64::MAX);
 
+impl<H: FnMut(&Message) -> Outcome> Driver<H> {
     /// Works until the machine has closed everything.
     pub fn run(mut self) {
         loop {
@@ -158,7 +122,9 @@ impl<H: FnMut(&Message) -> Outcome> Driver<H> {
     fn feed(&mut self, event: impl Into<Event>) {
         self.machine.handle(self.now(), event.into());
     }
+}
 
+impl<H: FnMut(&Message) -> Outcome> Driver<H> {
     /// Does what the machine wants, until it wants nothing more.
     fn act(&mut self) {
         while let Some(action) = self.machine.poll_action() {
@@ -187,7 +153,10 @@ impl<H: FnMut(&Message) -> Outcome> Driver<H> {
             }
         }
     }
+}
 
+impl<H: FnMut(&Message) -> Outcome> Driver<H> {
+    /// Finds the addresses of a name; none where it has none, or nobody can say.
     fn look_up(&self, conn: ConnId, name: String) {
         let sender = self.sender.clone();
         thread::spawn(move || {
@@ -197,6 +166,7 @@ impl<H: FnMut(&Message) -> Outcome> Driver<H> {
         });
     }
 
+    /// Begins to connect.
     fn dial(&mut self, conn: ConnId, addr: PeerAddr) {
         self.dialing.insert(conn);
         let sender = self.sender.clone();
@@ -223,33 +193,12 @@ impl<H: FnMut(&Message) -> Outcome> Driver<H> {
             }),
         }
     }
-
-    fn send(&mut self, conn: ConnId, frame: &Bytes) {
-        let Some(socket) = self.sockets.get_mut(&conn) else {
-            return;
-        };
-        match socket.write_all(frame) {
-            Ok(()) => {
-                let bytes = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-                self.feed(NetEvent::Sent { conn, bytes });
-            }
-            Err(error) => self.closed(conn, cause_of(&error)),
-        }
-    }
-
-    fn closed(&mut self, conn: ConnId, cause: NetCause) {
-        self.close(conn);
-        self.feed(NetEvent::Closed { conn, cause });
-    }
-
-    fn close(&mut self, conn: ConnId) {
-        self.dialing.remove(&conn);
-        if let Some(socket) = self.sockets.remove(&conn) {
-            let _gone_already = socket.shutdown(Shutdown::Both);
-        }
-    }
 }
 
+/// How long a peer may take nothing of what is written to it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Requests are small and each is waited for; and whoever writes does not wait for ever.
 fn prepared(socket: TcpStream) -> io::Result<TcpStream> {
     socket.set_nodelay(true)?;
     socket.set_write_timeout(Some(PATIENCE))?;
@@ -280,4 +229,72 @@ fn cause_of(error: &io::Error) -> NetCause {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => NetCause::TimedOut,
         _ => NetCause::Other,
     }
+}
+
+impl<H: FnMut(&Message) -> Outcome> Driver<H> {
+    fn send(&mut self, conn: ConnId, frame: &Bytes) {
+        let Some(socket) = self.sockets.get_mut(&conn) else {
+            return;
+        };
+        match socket.write_all(frame) {
+            Ok(()) => {
+                let bytes = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+                self.feed(NetEvent::Sent { conn, bytes });
+            }
+            Err(error) => self.closed(conn, cause_of(&error)),
+        }
+    }
+
+    fn closed(&mut self, conn: ConnId, cause: NetCause) {
+        self.close(conn);
+        self.feed(NetEvent::Closed { conn, cause });
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        self.dialing.remove(&conn);
+        if let Some(socket) = self.sockets.remove(&conn) {
+            let _gone_already = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// How long a run that was begun may take when the consumer stops.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Ends a driver from another thread.
+pub struct Stopper(SyncSender<Input>);
+
+impl Stopper {
+    /// Lets it finish what was begun, commit, say farewell and return. Does not wait, so handlers may call it.
+    pub fn stop(self) {
+        thread::spawn(move || {
+            let shutdown = AppEvent::Shutdown { drain: DRAIN };
+            let _ended_already = self.0.send(Input::Event(shutdown.into()));
+        });
+    }
+}
+
+impl<H> Driver<H> {
+    /// Who can end it.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.sender.clone())
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let usage = "usage: blocking NAME_SERVER GROUP TOPIC";
+    let [name_server, group, topic] = [args.next(), args.next(), args.next()].map(|arg| arg.ok_or(usage));
+    let driver = Driver::new(&name_server?, &group?, &topic?, |message| {
+        println!("{}", String::from_utf8_lossy(&message.body().unwrap_or_default()));
+        Outcome::Done
+    })?;
+    let stopper = driver.stopper();
+    thread::spawn(move || {
+        eprintln!("Enter ends it");
+        let _line = io::stdin().read_line(&mut String::new());
+        stopper.stop();
+    });
+    driver.run();
+    Ok(())
 }
