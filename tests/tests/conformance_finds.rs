@@ -32,6 +32,7 @@ const SLICES_ARE_LOST: Fault = 7;
 const SLICES_ARE_COUNTED_TWICE: Fault = 8;
 const FULL_SOCKETS_TAKE_MORE: Fault = 9;
 const RESETS_ARE_ENDS: Fault = 10;
+const CONNECTING_BLOCKS: Fault = 11;
 
 /// No fault: what the others show is theirs, and not this file's.
 const NONE: Fault = usize::MAX;
@@ -105,7 +106,12 @@ impl<const FAULT: Fault> Runtime for SpoiledRuntime<FAULT> {
     fn connect(&self, addr: SocketAddr) -> impl Future<Output = io::Result<Self::Socket>> + Send + 'static {
         let attempt = self.inner.connect(addr);
         async move {
-            match attempt.await {
+            let connected = if FAULT == CONNECTING_BLOCKS {
+                wait_here_for(attempt)
+            } else {
+                attempt.await
+            };
+            match connected {
                 Ok(socket) => Ok(SpoiledSocket(socket)),
                 Err(_) if FAULT == REFUSALS_HAVE_NO_KIND => Err(io::Error::other("no connection")),
                 Err(error) => Err(error),
@@ -197,6 +203,13 @@ impl<const FAULT: Fault> AsyncWrite for SpoiledSocket<FAULT> {
     }
 }
 
+/// Holds the thread of the task until a future has completed, as a blocking call would.
+fn wait_here_for<F: Future<Output: Send> + Send + 'static>(future: F) -> F::Output {
+    let tokio = tokio::runtime::Handle::current();
+    let elsewhere = std::thread::spawn(move || tokio.block_on(future));
+    elsewhere.join().expect("connecting does not panic")
+}
+
 fn fails(case: fn()) -> bool {
     catch_unwind(case).is_err()
 }
@@ -223,6 +236,16 @@ fn connections_have_to_be_made_and_dropped() {
     use cases::dialling::run;
     assert!(fails(run::<Spoiled<REFUSALS_HAVE_NO_KIND>>));
     run::<Spoiled<NONE>>();
+}
+
+/// Where the system refuses instead of saying nothing, there is no telling.
+#[cfg(target_os = "linux")]
+#[test]
+fn connecting_must_not_block() {
+    let found = catch_unwind(cases::dialling::run::<Spoiled<CONNECTING_BLOCKS>>);
+    let panic = found.expect_err("it blocks");
+    let why = panic.downcast_ref::<String>().expect("words");
+    assert!(why.starts_with("connecting blocks"), "{why}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ pub mod cancelled_start;
 pub mod cancelled_waits;
 pub mod clock;
 pub mod dialling;
+#[cfg(target_os = "linux")]
+mod full_backlog;
 pub mod full_sockets;
 pub mod half_frames;
 pub mod handler_hangs;

@@ -1,4 +1,4 @@
-//! Connecting works, is refused by its own kind, and leaves nothing behind when it is given up.
+//! Connecting works, is refused by its own kind, leaves nothing behind when it is given up, and never blocks.
 
 use std::io::{ErrorKind, Read as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use rocketmq_consumer::Runtime as _;
 
+#[cfg(target_os = "linux")]
+use super::full_backlog;
 use crate::conformance::Host;
 use crate::conformance::polls::Point;
 use crate::conformance::time::ends;
@@ -59,6 +61,9 @@ pub fn run<H: Host>() {
             panic!("nobody listens there");
         };
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
+
+        #[cfg(target_os = "linux")]
+        full_backlog::does_not_block(&runtime).await;
     });
 }
 
