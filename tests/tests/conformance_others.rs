@@ -2,35 +2,19 @@
 
 use std::future::Future;
 
-use on_smol::SmolRuntime;
 use on_threads::runtime::{Threads, wait_for};
 use rocketmq_consumer_testing::conformance::Host;
 
-#[path = "../examples/smol/runtime.rs"]
-mod on_smol;
+#[path = "../examples/smol"]
+mod on_smol {
+    mod runtime;
+    mod tests;
+}
 #[path = "../examples/threads"]
 mod on_threads {
     pub(crate) mod runtime;
     mod sleep;
     mod socket;
-}
-
-struct SmolHost;
-
-impl Host for SmolHost {
-    type Runtime = SmolRuntime;
-
-    fn start() -> Self {
-        Self
-    }
-
-    fn runtime(&self) -> SmolRuntime {
-        SmolRuntime::default()
-    }
-
-    fn block_on<F: Future>(&self, future: F) -> F::Output {
-        smol::block_on(future)
-    }
 }
 
 struct ThreadsHost;
@@ -51,4 +35,4 @@ impl Host for ThreadsHost {
     }
 }
 
-rocketmq_consumer_testing::conformance_suite!(runtime only: smol => SmolHost, threads => ThreadsHost);
+rocketmq_consumer_testing::conformance_suite!(runtime only: threads => ThreadsHost);

@@ -16,7 +16,7 @@ pub(crate) struct SmolRuntime {
 }
 
 impl Default for SmolRuntime {
-    #[expect(clippy::disallowed_methods, reason = "this is the consumer's clock")]
+    #[allow(clippy::disallowed_methods, reason = "this is the consumer's clock")]
     fn default() -> Self {
         Self {
             origin: std::time::Instant::now(),
@@ -32,7 +32,7 @@ impl Runtime for SmolRuntime {
         Instant::from_micros(self.origin.elapsed().as_micros().try_into().unwrap_or(u64::MAX))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the consumer's clock")]
+    #[allow(clippy::disallowed_methods, reason = "this is the consumer's clock")]
     fn wall(&self) -> WallTime {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         WallTime::from_unix_millis(since_1970.as_millis().try_into().unwrap_or(i64::MAX))
