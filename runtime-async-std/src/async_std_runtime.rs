@@ -4,10 +4,10 @@
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_io::{Async, Timer};
-use rocketmq_consumer::{Instant, Runtime, WallTime};
+use rocketmq_consumer::{Instant, Runtime};
 
 use crate::sleep::Sleep;
 use crate::socket::AsyncStdSocket;
@@ -42,13 +42,6 @@ impl Runtime for AsyncStdRuntime {
 
     fn now(&self) -> Instant {
         Instant::from_micros(u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "this is the driver's clock")]
-    fn wall(&self) -> WallTime {
-        // A clock before 1970 is wrong anyway; the field goes to brokers that only show it.
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        WallTime::from_unix_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
     fn connect(&self, addr: SocketAddr) -> impl Future<Output = io::Result<AsyncStdSocket>> + Send + 'static {

@@ -1,6 +1,7 @@
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_io::{AsyncRead, AsyncWrite};
 use rocketmq_consumer_core::time::{Instant, WallTime};
@@ -17,8 +18,14 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// Microseconds since the origin this runtime object chose; never goes back.
     fn now(&self) -> Instant;
 
-    /// The wall clock, for fields of the protocol that carry Unix time.
-    fn wall(&self) -> WallTime;
+    /// The wall clock, for fields of the protocol that carry Unix time; nothing is measured with it. That of the system,
+    /// unless the runtime has one of its own, as in a simulation.
+    #[expect(clippy::disallowed_methods, reason = "this is the driver's clock")]
+    fn wall(&self) -> WallTime {
+        // A clock before 1970 is wrong anyway; the field goes to brokers that only show it.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        WallTime::from_unix_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
 
     /// Connects with `TCP_NODELAY` set. There is no time-out here: who is tired of waiting drops the
     /// future.

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::pin::Pin;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use rocketmq_consumer::{Instant, Runtime, WallTime};
+use rocketmq_consumer::{Instant, Runtime};
 use smol::{Async, Timer};
 
 /// smol's executor of this process, and when its clock was started.
@@ -30,12 +30,6 @@ impl Runtime for SmolRuntime {
 
     fn now(&self) -> Instant {
         Instant::from_micros(self.origin.elapsed().as_micros().try_into().unwrap_or(u64::MAX))
-    }
-
-    #[allow(clippy::disallowed_methods, reason = "this is the consumer's clock")]
-    fn wall(&self) -> WallTime {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        WallTime::from_unix_millis(since_1970.as_millis().try_into().unwrap_or(i64::MAX))
     }
 
     fn connect(&self, addr: SocketAddr) -> impl Future<Output = io::Result<Self::Socket>> + Send + 'static {

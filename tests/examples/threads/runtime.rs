@@ -7,9 +7,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use rocketmq_consumer::{Instant, Runtime, WallTime};
+use rocketmq_consumer::{Instant, Runtime};
 
 use super::sleep::Sleep;
 use super::socket::Socket;
@@ -35,12 +35,6 @@ impl Runtime for Threads {
 
     fn now(&self) -> Instant {
         Instant::from_micros(self.origin.elapsed().as_micros().try_into().unwrap_or(u64::MAX))
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "this is the consumer's clock")]
-    fn wall(&self) -> WallTime {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        WallTime::from_unix_millis(since_1970.as_millis().try_into().unwrap_or(i64::MAX))
     }
 
     fn connect(&self, addr: SocketAddr) -> impl Future<Output = io::Result<Socket>> + Send + 'static {
