@@ -40,7 +40,7 @@ impl Group {
         topic: &Topic,
         offsets: &OffsetTable,
     ) -> Result<(), Refused> {
-        if matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped) || self.has_given_locks_back() {
+        if self.is_past_its_say() {
             return Err(Refused::leaving());
         }
         let given_back = self.given_back();
@@ -58,6 +58,11 @@ impl Group {
         }
         self.deliver(cx);
         Ok(())
+    }
+
+    /// Whether what was committed last is stored and everybody is being told: the queues are others' from now on.
+    fn is_past_its_say(&self) -> bool {
+        matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped) || self.has_given_locks_back()
     }
 
     /// The ownerships of queues that are being given back. Under their locks they are ours until they are unlocked, else
@@ -120,7 +125,7 @@ impl Group {
 
     /// The group leaves. The ownership ends, and one that begins there and fetches nothing takes its place.
     fn reset_leaving(&mut self, cx: &mut Cx<'_>, key: QueueKey, claim: Claim) {
-        if matches!(self.phase, GroupPhase::Leaving | GroupPhase::Stopped) || self.has_given_locks_back() {
+        if self.is_past_its_say() {
             return;
         }
         let to = claim.to;
